@@ -1,0 +1,1 @@
+"""DynamoDB through Powertools' persistence layer, fenced."""

@@ -1,0 +1,136 @@
+"""The conditional writes, as DynamoDB expressions: what `IdempotencyStore` says in words stands here in its language.
+
+`#name` is the attribute of that name in the layer's schema, `:name` a value given with the write.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from adapters.powertools.record import FencedRecord, to_ms
+
+type Value = dict[str, str]
+
+_EXPIRED: Final = "#expiration < :now"
+_LEASE_OVER: Final = f"(#lease < :now_ms OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
+_RETENTION_OVER: Final = f"({_EXPIRED} AND (#status <> :in_progress OR {_LEASE_OVER}))"
+_LAPSED: Final = f"#status = :in_progress AND {_LEASE_OVER}"
+_SAME_PAYLOAD: Final = (
+    "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint OR NOT begins_with(#fingerprint, :scheme))"
+)
+_SAME_JOB: Final = "(attribute_not_exists(#job_id) OR #job_id = :job_id)"
+_HELD: Final = "#status = :in_progress AND #owner = :owner AND #attempts = :attempts"
+
+
+@dataclass(slots=True)
+class Write:
+    """One UpdateItem in the making."""
+
+    condition: str
+    values: dict[str, Value]
+    sets: list[str] = field(default_factory=list)
+    removes: list[str] = field(default_factory=list)
+
+    def set(self, attribute: str, value: Value) -> None:
+        self.sets.append(f"#{attribute} = :{attribute}")
+        self.values[f":{attribute}"] = value
+
+    @property
+    def update(self) -> str:
+        """The UpdateExpression."""
+        text = f"SET {', '.join(self.sets)}"
+        return f"{text} REMOVE {', '.join(self.removes)}" if self.removes else text
+
+    def names(self, schema: Mapping[str, str]) -> dict[str, str]:
+        """Just the attribute names in use; DynamoDB refuses any other."""
+        used = set(re.findall(r"#(\w+)", f"{self.update} {self.condition}"))
+        return {f"#{name}": schema.get(name, name) for name in used}
+
+
+def claim(record: FencedRecord, now: datetime) -> Write:
+    """Take a record that is missing, past its retention, or lapsed with a matching fingerprint."""
+    write = Write(
+        condition="",
+        values={
+            ":in_progress": text("INPROGRESS"),
+            ":now": number(Decimal(to_ms(now)) / 1000),
+            ":now_ms": number(to_ms(now)),
+            ":zero": number(0),
+            ":one": number(1),
+        },
+        sets=[
+            "#status = :in_progress",
+            "#attempts = if_not_exists(#attempts, :zero) + :one",
+            "#first_seen = if_not_exists(#first_seen, :now_ms)",
+        ],
+        removes=["#data", "#omitted"],
+    )
+    write.set("owner", text(record.owner or ""))
+    write.set("lease", number(record.in_progress_expiry_timestamp or 0))
+    write.set("expiration", number(record.expiry_timestamp or 0))
+    lapsed = _LAPSED
+    if record.payload_hash:
+        write.set("fingerprint", text(record.payload_hash))
+    else:
+        write.removes.append("#fingerprint")
+    if record.scheme:
+        write.values[":scheme"] = text(f"{record.scheme}:")
+        lapsed = f"{lapsed} AND {_SAME_PAYLOAD}"
+    free = f"({_RETENTION_OVER} OR ({lapsed}))"
+    if record.job_id is not None:
+        write.set("job_id", text(record.job_id))
+        write.set("operation", text(record.operation or ""))
+        free = f"({_SAME_JOB} AND {free})"
+    write.condition = f"attribute_not_exists(#id) OR {free}"
+    return write
+
+
+def complete(record: FencedRecord) -> Write:
+    """Store the answer."""
+    write = _held_by(record)
+    write.set("status", text("COMPLETED"))
+    write.set("data", text(record.response_data))
+    write.set("expiration", number(record.expiry_timestamp or 0))
+    if record.omitted is not None:
+        write.set("omitted", text(record.omitted))
+    return write
+
+
+def release(record: FencedRecord, *, forget_payload: bool) -> Write:
+    """End the lease for every clock and give up the fence."""
+    write = _held_by(record)
+    write.set("lease", number(0))
+    if record.last_error:
+        write.set("last_error", text(record.last_error))
+    write.removes = ["#owner", "#fingerprint"] if forget_payload else ["#owner"]
+    return write
+
+
+def renew(record: FencedRecord) -> Write:
+    """Move the ends of lease and retention."""
+    write = _held_by(record)
+    write.set("lease", number(record.in_progress_expiry_timestamp or 0))
+    write.set("expiration", number(record.expiry_timestamp or 0))
+    return write
+
+
+def _held_by(record: FencedRecord) -> Write:
+    values = {
+        ":in_progress": text("INPROGRESS"),
+        ":owner": text(record.owner or ""),
+        ":attempts": number(record.attempts),
+    }
+    return Write(_HELD, values)
+
+
+def text(value: str) -> Value:
+    """A string attribute."""
+    return {"S": value}
+
+
+def number(value: int | Decimal) -> Value:
+    """A number attribute."""
+    return {"N": str(value)}

@@ -1,0 +1,164 @@
+"""Powertools' DynamoDB layer with a fence: no write lands unless its writer still holds the claim.
+
+Each `*_record` method is one request and keeps nothing between calls: one instance serves all threads.
+The item keeps Powertools' schema; what fencing needs is added to it.
+"""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import uuid4
+
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import DynamoDBPersistenceLayer
+from botocore.exceptions import ClientError
+
+from adapters.powertools import expressions
+from adapters.powertools.record import FencedRecord, to_ms
+
+LONGEST_INVOCATION: Final = timedelta(minutes=15)
+"""The lease where Powertools knows none: Lambda runs nothing for longer."""
+
+_fences: ContextVar[Mapping[tuple[str, str], FencedRecord]] = ContextVar("fences", default=MappingProxyType({}))
+"""By table and key: what this context has claimed under a bare decorator."""
+
+
+class FenceLostError(Exception):
+    """The record is not in progress under this fence: nothing was written. `found` is what stands there."""
+
+    def __init__(self, record: FencedRecord, found: FencedRecord | None) -> None:
+        super().__init__(f"{record.idempotency_key}: held by another, finished or gone")
+        self.found = found
+
+
+class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
+    """Takes what `DynamoDBPersistenceLayer` takes. Errors of the SDK pass through as they are.
+
+    Also fit for a bare `@idempotent_function`. There the fence travels in a context variable from the claim to
+    its end, a claim without a registered Lambda context gets a lease of 15 minutes, and a failed function
+    releases its record where the stock layer would delete it.
+    """
+
+    def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord:
+        """Take the record if it is free at `now`. Answers it as it stands then, its attempts counted.
+
+        Raises `IdempotencyItemAlreadyExistsError`, with the record that stands in the way.
+        """
+        try:
+            stored = self._write(record, expressions.claim(record, now), ReturnValues="ALL_NEW")
+        except FenceLostError as refused:
+            raise IdempotencyItemAlreadyExistsError(old_data_record=refused.found) from refused
+        return self._item_to_data_record(stored["Attributes"])
+
+    def complete_record(self, record: FencedRecord) -> None:
+        """Store the answer; once more under the same fence is no error. Raises `FenceLostError`."""
+        try:
+            self._write(record, expressions.complete(record))
+        except FenceLostError as lost:
+            found = lost.found
+            if found is None or found.stored_status != "COMPLETED" or not found.has_fence_of(record):
+                raise
+
+    def release_record(self, record: FencedRecord, *, forget_payload: bool = False) -> None:
+        """Give the record back. Raises `FenceLostError`."""
+        self._write(record, expressions.release(record, forget_payload=forget_payload))
+
+    def renew_record(self, record: FencedRecord) -> None:
+        """Move the ends of lease and retention to those of `record`. Raises `FenceLostError`."""
+        self._write(record, expressions.renew(record))
+
+    def find_record(self, idempotency_key: str, *, consistent: bool) -> FencedRecord | None:
+        """The record, or None."""
+        answer = self.client.get_item(
+            TableName=self.table_name, Key=self._get_key(idempotency_key), ConsistentRead=consistent
+        )
+        return self._item_to_data_record(answer["Item"]) if "Item" in answer else None
+
+    def _write(self, record: FencedRecord, write: expressions.Write, **options: Any) -> Mapping[str, Any]:
+        try:
+            return self.client.update_item(
+                TableName=self.table_name,
+                Key=self._get_key(record.idempotency_key),
+                UpdateExpression=write.update,
+                ConditionExpression=write.condition,
+                ExpressionAttributeNames=write.names(self._schema),
+                ExpressionAttributeValues=write.values,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **options,
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            item = error.response.get("Item")  # not every emulator returns it
+            found = (
+                self._item_to_data_record(item)
+                if isinstance(item, dict)
+                else self.find_record(record.idempotency_key, consistent=True)
+            )
+            raise FenceLostError(record, found) from error
+
+    @property
+    def _schema(self) -> dict[str, str]:
+        return {
+            "id": self.key_attr,
+            "expiration": self.expiry_attr,
+            "lease": self.in_progress_expiry_attr,
+            "status": self.status_attr,
+            "data": self.data_attr,
+            "fingerprint": self.validation_key_attr,
+        }
+
+    def _item_to_data_record(self, item: dict[str, Any]) -> FencedRecord:
+        added = self._deserializer.deserialize({"M": item})
+        return FencedRecord.of(
+            super()._item_to_data_record(item),
+            owner=added.get("owner"),
+            attempts=int(added.get("attempts", 0)),
+            job_id=added.get("job_id"),
+            operation=added.get("operation"),
+            first_seen=added.get("first_seen"),
+            last_error=added.get("last_error"),
+            omitted=added.get("omitted"),
+        )
+
+    # What a bare decorator calls.
+
+    def _put_record(self, data_record: DataRecord) -> None:
+        now = datetime.now(UTC)
+        record = FencedRecord.of(data_record, owner=uuid4().hex)
+        if record.in_progress_expiry_timestamp is None:
+            record.in_progress_expiry_timestamp = to_ms(now + LONGEST_INVOCATION)
+        try:
+            claimed = self.claim_record(record, now)
+        except IdempotencyItemAlreadyExistsError as refused:
+            found = refused.old_data_record
+            if not (isinstance(found, FencedRecord) and found.owner == record.owner):
+                self._check_found(record, found)
+                raise
+            claimed = found  # our own claim had landed, and its answer was lost
+        _fences.set({**_fences.get(), (self.table_name, record.idempotency_key): claimed})
+
+    def _update_record(self, data_record: DataRecord) -> None:
+        self.complete_record(self._under_fence(data_record))
+
+    def _delete_record(self, data_record: DataRecord) -> None:
+        self.release_record(self._under_fence(data_record))
+
+    def _check_found(self, record: FencedRecord, found: DataRecord | None) -> None:
+        if found is not None:
+            self._validate_payload(data_payload=record, stored_data_record=found)
+            self._save_to_cache(data_record=found)
+
+    def _under_fence(self, data_record: DataRecord) -> FencedRecord:
+        """The record under the fence that this context claimed, which it gives up with that."""
+        fences = dict(_fences.get())
+        claimed = fences.pop((self.table_name, data_record.idempotency_key), None)
+        _fences.set(fences)
+        record = FencedRecord.of(data_record)
+        if claimed is None:
+            raise FenceLostError(record, None)
+        record.owner, record.attempts = claimed.owner, claimed.attempts
+        return record

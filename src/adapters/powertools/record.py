@@ -1,0 +1,85 @@
+"""The record that Powertools and onejob share, and the units of its times."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import ceil
+from typing import Any, Self
+
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+_MS = timedelta(milliseconds=1)
+
+
+class FencedRecord(DataRecord):
+    """A `DataRecord` with its fence (`owner`, `attempts`) and what an operator asks about.
+
+    `scheme` takes part in a claim only: the fingerprint's scheme, or None where payloads are not compared.
+    `first_seen` is in milliseconds, `last_error` and `omitted` are short texts.
+    """
+
+    def __init__(
+        self,
+        *,
+        owner: str | None = None,
+        attempts: int = 0,
+        job_id: str | None = None,
+        operation: str | None = None,
+        first_seen: int | None = None,
+        last_error: str | None = None,
+        omitted: str | None = None,
+        scheme: str | None = None,
+        **stock: Any,
+    ) -> None:
+        super().__init__(**stock)
+        self.owner = owner
+        self.attempts = attempts
+        self.job_id = job_id
+        self.operation = operation
+        self.first_seen = first_seen
+        self.last_error = last_error
+        self.omitted = omitted
+        self.scheme = scheme
+
+    @classmethod
+    def of(cls, record: DataRecord, **added: Any) -> Self:
+        """A stock record with what onejob adds to it."""
+        return cls(
+            idempotency_key=record.idempotency_key,
+            status=record._status,  # `status` compares the expiry with a clock of its own
+            expiry_timestamp=record.expiry_timestamp,
+            in_progress_expiry_timestamp=record.in_progress_expiry_timestamp,
+            response_data=record.response_data,
+            payload_hash=record.payload_hash,
+            sort_key=record.sort_key,
+            **added,
+        )
+
+    @property
+    def stored_status(self) -> str:
+        """The status as written, whatever the time."""
+        return self._status
+
+    def has_fence_of(self, other: "FencedRecord") -> bool:
+        """Whether both carry the same (owner, attempts)."""
+        return (self.owner, self.attempts) == (other.owner, other.attempts)
+
+
+def to_ms(moment: datetime) -> int:
+    """Milliseconds since 1970, rounded up: an end is never stored too early."""
+    return -((EPOCH - moment) // _MS)
+
+
+def from_ms(milliseconds: int | Decimal) -> datetime:
+    """The moment of a time in milliseconds."""
+    return EPOCH + int(milliseconds) * _MS
+
+
+def to_seconds(moment: datetime) -> int:
+    """Seconds since 1970, rounded up: a record is never forgotten too early."""
+    return ceil(moment.timestamp())
+
+
+def from_seconds(seconds: int | Decimal) -> datetime:
+    """The moment of a time in seconds."""
+    return EPOCH + timedelta(seconds=int(seconds))

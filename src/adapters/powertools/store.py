@@ -1,0 +1,136 @@
+"""The `IdempotencyStore` over the fenced layer: it builds the records, keeps the time, and translates the errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+from botocore.exceptions import BotoCoreError, ClientError
+
+from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
+from adapters.powertools.record import FencedRecord, from_ms, from_seconds, to_ms, to_seconds
+from domain.answer import Answer
+from domain.errors import ForeignRecordError, LeaseLostError, StoreUnavailableError
+from domain.identity import JobKey
+from domain.job import Job
+from domain.ports.clock import Clock
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+
+MAX_ANSWER_BYTES: Final = 400_000
+"""DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
+
+MAX_ERROR_BYTES: Final = 100
+
+
+class DynamoDBIdempotencyStore:
+    """An `IdempotencyStore` in one DynamoDB table. Thread-safe. Retention is written as the table's TTL attribute."""
+
+    max_answer_bytes: int | None = MAX_ANSWER_BYTES
+
+    def __init__(self, layer: FencedDynamoDBPersistenceLayer, clock: Clock, retention: timedelta) -> None:
+        self._layer = layer
+        self._clock = clock
+        self._retention = retention
+
+    def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+        now = self._now()
+        wanted = FencedRecord(
+            idempotency_key=str(job.key),
+            in_progress_expiry_timestamp=to_ms(now + lease),
+            expiry_timestamp=to_seconds(now + max(self._retention, lease)),
+            payload_hash=job.fingerprint,
+            scheme=job.fingerprint.partition(":")[0],
+            owner=owner,
+            job_id=job.job_id,
+            operation=job.operation,
+        )
+        with _translated():
+            try:
+                stored = self._layer.claim_record(wanted, now)
+            except IdempotencyItemAlreadyExistsError as refused:
+                found = refused.old_data_record
+            else:
+                return Acquired(Claim(job.key, owner, stored.attempts), stored.last_error)
+        return self._stands_in_the_way(found, job, owner, now)
+
+    def complete(self, claim: Claim, answer: Answer) -> None:
+        record = self._held(claim)
+        record.response_data = answer.text
+        record.omitted = answer.omitted
+        record.expiry_timestamp = to_seconds(self._now() + self._retention)
+        with _translated():
+            self._layer.complete_record(record)
+
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+        record = self._held(claim)
+        record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
+        with _translated():
+            self._layer.release_record(record, forget_payload=forget_payload)
+
+    def renew(self, claim: Claim, lease: timedelta) -> None:
+        record = self._held(claim)
+        now = self._now()
+        record.in_progress_expiry_timestamp = to_ms(now + lease)
+        record.expiry_timestamp = to_seconds(now + max(self._retention, lease))
+        with _translated():
+            self._layer.renew_record(record)
+
+    def find(self, key: JobKey) -> Record | None:
+        with _translated():
+            found = self._layer.find_record(str(key), consistent=False)
+        return None if found is None else _to_record(found, key)
+
+    def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:
+        if not isinstance(found, FencedRecord):
+            raise StoreUnavailableError(f"{job.key}: a claim was refused, but there is no record")
+        record = _to_record(found, job.key)
+        seen = judge(record, job, owner, now)
+        if isinstance(seen, Free):  # it became free between the refusal and the reading of it
+            raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
+        return seen
+
+    def _held(self, claim: Claim) -> FencedRecord:
+        return FencedRecord(idempotency_key=str(claim.key), owner=claim.owner, attempts=claim.attempt)
+
+    def _now(self) -> datetime:
+        """In whole milliseconds, as DynamoDB will compare it."""
+        now = self._clock.now()
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def _to_record(found: FencedRecord, key: JobKey) -> Record:
+    try:
+        lease, first_seen = found.in_progress_expiry_timestamp, found.first_seen
+        status = Status(found.stored_status)
+        return Record(
+            key=key,
+            job_id=found.job_id,
+            status=status,
+            owner=found.owner,
+            attempts=found.attempts,
+            lease_until=None if lease is None else from_ms(lease),
+            expires_at=from_seconds(found.expiry_timestamp or 0),
+            fingerprint=found.payload_hash or None,
+            answer=Answer(found.response_data or "null", found.omitted) if status is Status.COMPLETED else None,
+            last_error=found.last_error,
+            first_seen=None if first_seen is None else from_ms(first_seen),
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ForeignRecordError(f"{key}: the record is not one of onejob or Powertools") from error
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except FenceLostError as error:
+        raise LeaseLostError(str(error)) from error
+    except ClientError as error:
+        code: Any = error.response.get("Error", {}).get("Code", "unknown")
+        raise StoreUnavailableError(f"DynamoDB {error.operation_name}: {code}") from error
+    except BotoCoreError as error:
+        raise StoreUnavailableError(f"DynamoDB: {type(error).__name__}") from error
+    except KeyError as error:
+        raise ForeignRecordError(f"a record has no {error}") from error

@@ -1,0 +1,219 @@
+"""A batch of messages from event to answer: in lanes, within the deadline, each message settled once.
+
+    outcome                          message
+    ------------------------------------------------------------------------------------------------------
+    Executed, Skipped                done
+    Rejected, unreadable, too old    buried in the dead-letter queue, then done; not done while that fails
+    Deferred                         not done; visible again when the lease that it met is over
+    Failed                           not done; visible again after its backoff
+    not started                      not done; visible again within 1 to 10 s
+
+A lane is the records of one key (standard queue) or of one message group (FIFO). The first record of a lane that is
+not done ends it; the rest goes back with that record.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, assert_never
+
+from adapters.sqs.dead_letter import dead_letter, first_sent
+from adapters.sqs.envelope import TestEventError, unwrap
+from adapters.sqs.message import Message
+from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
+from adapters.sqs.visibility import soon, timeout_seconds, visible_again
+from domain.delivery import Delivery
+from domain.errors import InvalidJobError
+from domain.job import Job, JobFactory
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.clock import Clock
+
+
+class Process(Protocol):
+    """`JobService.process`."""
+
+    def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """May leave the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Stays in the queue, visible again at that moment; None: by the queue's own timeout."""
+
+    visible_at: datetime | None
+
+
+@dataclass(slots=True)
+class Place:
+    """A message's place in the batch. Who takes it decides: a lane to start it, or the deadline to return it."""
+
+    message: Message
+    content: Job | Rejected | Failed | None
+    end: Done | Back | None = None
+    settled: bool = False
+    _ticket: deque[None] = field(default_factory=lambda: deque([None]))
+
+    def take(self) -> bool:
+        try:
+            self._ticket.pop()
+        except IndexError:
+            return False
+        return True
+
+    @property
+    def lane(self) -> object:
+        if self.message.is_fifo:
+            return self.message.group_id
+        return self.content.key if isinstance(self.content, Job) else self.message.message_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqsBatchProcessor:
+    """Handles the batches of one worker. `grace` is added to each lease for clocks that differ; nothing starts with
+    less than `margin` left; messages older than `retention` are refused, since their record may be gone.
+    """
+
+    factory: JobFactory
+    process: Process
+    queue: Queue
+    events: BatchEvents
+    crew: Crew
+    clock: Clock
+    jitter: Callable[[], float]
+    retention: timedelta
+    margin: timedelta
+    grace: timedelta
+
+    def run(self, messages: Sequence[Message], *, invocation_end: datetime, request_id: str) -> list[str]:
+        """Handle a batch; the ids of the messages that are not done, in order.
+
+        Does not raise for a message, and does not return while an operation runs: a thread that outlives its
+        invocation would wake up in the next one. What an operation raises beyond `Exception` is raised again,
+        after everything else has been settled.
+        """
+        invocation = _Invocation(self.clock.now(), invocation_end, request_id)
+        last_start = invocation_end - self.margin
+        if invocation.began >= last_start:
+            self.events.no_time_to_start(len(messages))
+        places = [Place(message, self._read(message)) for message in messages]
+        running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in _lanes(places)])
+        if not running.wait(last_start):
+            self._return_unstarted(places)
+            self._settle(places, invocation, delete=True)
+            self.events.flush()
+            running.wait(None)
+        self._return_unstarted(places)
+        error = running.error()
+        self._settle(places, invocation, delete=error is not None)
+        if error is not None:
+            raise error
+        return [place.message.message_id for place in places if not isinstance(place.end, Done)]
+
+    def _read(self, message: Message) -> Job | Rejected | Failed | None:
+        try:
+            return self._fresh(message, self.factory.job(unwrap(message.body)))
+        except TestEventError:
+            self.events.test_event(message)
+            return None
+        except InvalidJobError as error:
+            return self._turn_away(message, None, Rejected(error.reason, error.detail))
+        except Exception as error:
+            self.events.crashed(message, error)
+            return Failed(Failure.UNEXPECTED, type(error).__name__)
+
+    def _fresh(self, message: Message, job: Job) -> Job | Rejected:
+        sent = first_sent(message)
+        if sent is not None and self.clock.now() - sent > self.retention:
+            return self._turn_away(message, job, Rejected("stale"))
+        return job
+
+    def _turn_away(self, message: Message, job: Job | None, rejected: Rejected) -> Rejected:
+        self.events.turned_away(message, job, rejected)
+        return rejected
+
+    def _run_lane(self, lane: Sequence[Place], invocation: "_Invocation") -> None:
+        for number, place in enumerate(lane):
+            if self.clock.now() >= invocation.end - self.margin or not place.take():
+                return
+            place.end = self._handle(place, invocation)
+            if isinstance(place.end, Back):
+                for behind in lane[number + 1 :]:
+                    if behind.take():
+                        behind.end = place.end
+                return
+
+    def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back:
+        message = place.message
+        try:
+            return self._settlement(message, self._outcome(place, invocation), invocation)
+        except Exception as error:
+            self.events.crashed(message, error)
+            return self._back(message, Failed(Failure.UNEXPECTED, type(error).__name__))
+
+    def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
+        content = place.content
+        if not isinstance(content, Job):
+            return content
+        lease = invocation.end + self.grace - self.clock.now()
+        return self.process(content, lease=lease, deadline=invocation.end, delivery=place.message.delivery)
+
+    def _settlement(self, message: Message, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back:
+        match outcome:
+            case Executed() | Skipped() | None:
+                return Done()
+            case Deferred() | Failed():
+                return self._back(message, outcome)
+            case Rejected():
+                try:
+                    self.queue.bury(dead_letter(message, outcome, invocation.request_id))
+                except QueueUnavailableError as error:
+                    self.events.burial_failed(message, error)
+                    return self._back(message, Failed(Failure.UNEXPECTED))
+                return Done()
+            case _:
+                assert_never(outcome)
+
+    def _back(self, message: Message, outcome: Deferred | Failed) -> Back:
+        return Back(visible_again(outcome, message.receives, self.clock.now(), self.jitter))
+
+    def _return_unstarted(self, places: Iterable[Place]) -> None:
+        for place in places:
+            if place.take():
+                place.end = Back(soon(self.clock.now(), self.jitter))
+
+    def _settle(self, places: Iterable[Place], invocation: "_Invocation", *, delete: bool) -> None:
+        """Tell the queue, once for each message, what has been decided so far."""
+        decided = [place for place in places if place.end is not None and not place.settled]
+        now = self.clock.now()
+        done = [place.message for place in decided if isinstance(place.end, Done)]
+        timeouts = [
+            (place.message, timeout_seconds(place.end.visible_at, now, invocation.began))
+            for place in decided
+            if isinstance(place.end, Back) and place.end.visible_at is not None
+        ]
+        deletions = self.queue.delete(done) if delete and done else 0
+        visibilities = self.queue.set_visibility(timeouts) if timeouts else 0
+        for place in decided:
+            place.settled = True
+        if deletions or visibilities:
+            self.events.settling_failed(deletions=deletions, visibilities=visibilities)
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    began: datetime
+    end: datetime
+    request_id: str
+
+
+def _lanes(places: Iterable[Place]) -> list[list[Place]]:
+    lanes: dict[object, list[Place]] = {}
+    for place in places:
+        lanes.setdefault(place.lane, []).append(place)
+    return list(lanes.values())

@@ -1,0 +1,110 @@
+"""What is sent to the dead-letter queue: the message as it came, and why it was given up.
+
+AWS's limits are kept here, since emulators accept what AWS refuses. Source: "Amazon SQS message quotas" and
+"Message metadata" in the SQS developer guide.
+"""
+
+import json
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from adapters.sqs.message import Message, from_timestamp
+from domain.outcome import Rejected
+
+ATTRIBUTE: Final = "onejob"
+MAX_ATTRIBUTES: Final = 10
+MAX_BYTES: Final = 1024 * 1024
+MAX_REASON_BYTES: Final = 1000
+_NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TYPE = re.compile(r"(String|Number|Binary)(\.[^\s]{1,240})?")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message to send. `attributes` are in the shape of SendMessage's MessageAttributes."""
+
+    message: Message
+    attributes: dict[str, dict[str, Any]]
+
+
+def first_sent(message: Message) -> datetime | None:
+    """When the job was first sent: an earlier burial remembers it, since a redrive sends anew."""
+    sent = message.sent_at
+    try:
+        remembered = from_timestamp(json.loads(message.attributes[ATTRIBUTE]["stringValue"])["first_sent"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return sent
+    return min(filter(None, (remembered, sent)), default=None)
+
+
+def dead_letter(message: Message, rejected: Rejected, request_id: str) -> DeadLetter:
+    """The unchanged body, the reason, and as many of the original attributes as the limits allow.
+
+    A body so large that not even the reason fits beside it travels alone.
+    """
+    room = MAX_BYTES - len(message.body.encode(errors="surrogatepass"))
+    attributes: dict[str, dict[str, Any]] = {}
+    reason = {"DataType": "String", "StringValue": _reason(message, rejected, request_id)}
+    for name, attribute in [(ATTRIBUTE, reason), *_original_attributes(message)]:
+        size = _size(name, attribute)
+        if size <= room and len(attributes) < MAX_ATTRIBUTES:
+            attributes[name] = attribute
+            room -= size
+    return DeadLetter(message, attributes)
+
+
+def _reason(message: Message, rejected: Rejected, request_id: str) -> str:
+    sent = first_sent(message)
+    for longest in (300, 60, 0):
+        text = json.dumps(
+            {
+                "reason": _printable(rejected.reason, 100),
+                "detail": _printable(rejected.detail, longest),
+                "error_type": _printable(rejected.error_type, 100),
+                "attempts": rejected.attempts,
+                "receives": message.receives,
+                "first_sent": None if sent is None else round(sent.timestamp() * 1000),
+                "message_id": _printable(message.message_id, 100),
+                "request_id": _printable(request_id, 100),
+            }
+        )
+        if len(text) <= MAX_REASON_BYTES:
+            break
+    return text
+
+
+def _printable(text: str | None, longest: int) -> str | None:
+    return None if text is None else re.sub(r"[^ !#-\[\]-~]", "?", text)[:longest]
+
+
+def _original_attributes(message: Message) -> list[tuple[str, dict[str, Any]]]:
+    legal = ((name, _sendable(name, attribute)) for name, attribute in message.attributes.items())
+    return [(name, attribute) for name, attribute in legal if attribute is not None and name != ATTRIBUTE]
+
+
+def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Lambda's shape of an attribute in SQS's; None for what SQS would refuse."""
+    data_type = attribute.get("dataType")
+    if not isinstance(data_type, str) or not _TYPE.fullmatch(data_type) or not _NAME.fullmatch(name):
+        return None
+    if data_type.startswith("Binary"):
+        try:
+            value = b64decode(attribute.get("binaryValue") or "")
+        except (Base64Error, TypeError, ValueError):
+            return None
+        return {"DataType": data_type, "BinaryValue": value} if value else None
+    text = attribute.get("stringValue")
+    if not isinstance(text, str) or not text or _ILLEGAL.search(text):
+        return None
+    return {"DataType": data_type, "StringValue": text}
+
+
+def _size(name: str, attribute: Mapping[str, Any]) -> int:
+    value = attribute.get("BinaryValue") or str(attribute.get("StringValue")).encode()
+    return len(name) + len(attribute["DataType"]) + len(value)

@@ -1,0 +1,80 @@
+"""What the batch code asks of the world."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.message import Message
+from domain.job import Job
+from domain.outcome import Rejected
+
+
+class QueueUnavailableError(Exception):
+    """SQS could not be reached or refused. The message is where it was."""
+
+
+class Queue(Protocol):
+    """The source queue and its dead-letter queue. Thread-safe."""
+
+    def bury(self, letter: DeadLetter) -> None:
+        """Send to the dead-letter queue. It may arrive twice. Raises `QueueUnavailableError`, also if there is none."""
+        ...
+
+    def delete(self, messages: Sequence[Message]) -> int:
+        """Delete from the source queue; answers how many were not deleted."""
+        ...
+
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> int:
+        """Set visibility timeouts in seconds from now; answers how many were not set."""
+        ...
+
+
+class Running(Protocol):
+    """Tasks under way."""
+
+    def wait(self, until: datetime | None) -> bool:
+        """Come back when all have ended (True), or at `until` (False); None waits for all."""
+        ...
+
+    def error(self) -> BaseException | None:
+        """What a task raised, if one did."""
+        ...
+
+
+class Crew(Protocol):
+    """Runs tasks side by side."""
+
+    def start(self, tasks: Sequence[Callable[[], None]]) -> Running: ...
+
+
+class BatchEvents(Protocol):
+    """What operators hear of a batch beside the jobs in it. Same rules as `JobEvents`."""
+
+    def turned_away(self, message: Message, job: Job | None, rejected: Rejected) -> None:
+        """Rejected before anything was looked up: unreadable, or too old."""
+        ...
+
+    def test_event(self, message: Message) -> None:
+        """S3's test event was taken off the queue."""
+        ...
+
+    def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:
+        """A rejected message could not be sent to the dead-letter queue; it stays and is tried again."""
+        ...
+
+    def settling_failed(self, *, deletions: int = 0, visibilities: int = 0) -> None:
+        """So many messages could not be deleted or given a visibility; they come back by the queue's own timeout."""
+        ...
+
+    def crashed(self, message: Message, error: Exception) -> None:
+        """Something that is not foreseen broke while this message was handled; it is tried again."""
+        ...
+
+    def no_time_to_start(self, message_count: int) -> None:
+        """The invocation began within its deadline margin, so that nothing of it was started."""
+        ...
+
+    def flush(self) -> None:
+        """Emit what is held back. Called from the thread that called the handler."""
+        ...

@@ -1,0 +1,83 @@
+"""The `Queue` port on boto3, one client made at first use: most batches never need it."""
+
+from collections.abc import Callable, Sequence
+from itertools import batched
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.message import Message
+from adapters.sqs.ports import QueueUnavailableError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+BATCH: Final = 10
+"""Entries that SQS takes in one request."""
+
+
+class SqsQueue:
+    """Thread-safe. `make_client` is called once. Without a dead-letter URL nothing can be buried."""
+
+    def __init__(self, make_client: "Callable[[], SQSClient]", dead_letter_url: str | None) -> None:
+        self._make_client = make_client
+        self._dead_letter_url = dead_letter_url
+        self._made: SQSClient | None = None
+        self._lock = Lock()
+
+    def bury(self, letter: DeadLetter) -> None:
+        url = self._dead_letter_url
+        if url is None:
+            raise QueueUnavailableError("DEAD_LETTER_QUEUE_URL is not set")
+        message = letter.message
+        options: dict[str, Any] = {"MessageAttributes": letter.attributes} if letter.attributes else {}
+        if url.endswith(".fifo"):
+            options["MessageGroupId"] = message.group_id or message.message_id
+            options["MessageDeduplicationId"] = message.message_id
+        try:
+            self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)
+        except (ClientError, BotoCoreError) as error:
+            raise QueueUnavailableError(f"SQS SendMessage: {_name(error)}") from error
+
+    def delete(self, messages: Sequence[Message]) -> int:
+        return self._in_batches("delete_message_batch", [(message, {}) for message in messages])
+
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> int:
+        return self._in_batches(
+            "change_message_visibility_batch",
+            [(message, {"VisibilityTimeout": seconds}) for message, seconds in timeouts],
+        )
+
+    def _in_batches(self, request: str, entries: Sequence[tuple[Message, dict[str, Any]]]) -> int:
+        failed = 0
+        for batch in batched(entries, BATCH, strict=False):
+            try:
+                answer = getattr(self._client, request)(
+                    QueueUrl=self._source_url(batch[0][0].queue_arn),
+                    Entries=[
+                        {"Id": str(number), "ReceiptHandle": message.receipt_handle, **options}
+                        for number, (message, options) in enumerate(batch)
+                    ],
+                )
+            except (ClientError, BotoCoreError):
+                failed += len(batch)
+            else:
+                failed += len(answer.get("Failed", ()))
+        return failed
+
+    def _source_url(self, arn: str) -> str:
+        account, name = arn.split(":")[-2:]
+        return f"{self._client.meta.endpoint_url}/{account}/{name}"
+
+    @property
+    def _client(self) -> "SQSClient":
+        with self._lock:
+            if self._made is None:
+                self._made = self._make_client()
+            return self._made
+
+
+def _name(error: ClientError | BotoCoreError) -> str:
+    return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__

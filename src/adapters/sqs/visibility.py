@@ -1,0 +1,48 @@
+"""When a message that is not done comes back."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Final
+
+from domain.outcome import Deferred, Failed, Failure
+
+FIRST_BACKOFF: Final = timedelta(seconds=10)
+LONGEST_BACKOFF: Final = timedelta(seconds=900)
+OUTAGE_BACKOFF: Final = timedelta(seconds=60)
+"""The least after the store could not answer: the whole fleet meets the same outage."""
+
+LONGEST_INVISIBLE: Final = timedelta(hours=12)
+"""SQS counts it from the receive, extensions included."""
+
+RECEIVED_BEFORE: Final = timedelta(minutes=10)
+"""How long before the invocation a message may have been received: a batching window is at most five minutes."""
+
+
+def backoff(receives: int, jitter: Callable[[], float]) -> timedelta:
+    """10 s after the first receive, doubling up to 900 s; spread over the upper half of that."""
+    longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * (1 << min(receives - 1, 10)))
+    return longest * (0.5 + jitter() / 2)
+
+
+def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitter: Callable[[], float]) -> datetime:
+    """A deferred message comes back when the lease that it met is over, a failed one after its backoff."""
+    again = now + backoff(receives, jitter)
+    match outcome:
+        case Deferred(until):
+            return max(again, until + timedelta(seconds=1))
+        case Failed(Failure.STORE_UNAVAILABLE):
+            return max(again, now + OUTAGE_BACKOFF * (1 + jitter() / 2))
+        case Failed():
+            return again
+
+
+def soon(now: datetime, jitter: Callable[[], float]) -> datetime:
+    """For a message that was not started: within 1 to 10 seconds."""
+    return now + timedelta(seconds=1 + int(jitter() * 10))
+
+
+def timeout_seconds(visible_at: datetime, now: datetime, invoked_at: datetime) -> int:
+    """The visibility timeout to set now, in whole seconds, never beyond SQS's 12 hours in all."""
+    longest = LONGEST_INVISIBLE - RECEIVED_BEFORE - (now - invoked_at)
+    return max(0, ceil(min(visible_at - now, longest).total_seconds()))

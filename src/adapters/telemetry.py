@@ -1,0 +1,206 @@
+"""Structured logs and metrics through Powertools: one line an outcome, and no payload value anywhere.
+
+Logging is thread-safe, Powertools' metrics are not: values wait in a queue until the handler's own thread flushes.
+"""
+
+import json
+import logging
+import sys
+from io import TextIOBase
+from queue import Empty, SimpleQueue
+from threading import Lock
+from traceback import extract_tb
+from typing import IO, Any, Final, Protocol, assert_never, cast
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from aws_lambda_powertools.metrics.functions import is_metrics_disabled
+
+from domain.errors import StoreUnavailableError
+from domain.job import Job
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.events import Trace
+
+MAX_FRAMES: Final = 8
+METRICS_AT_ONCE: Final = 50
+"""Values in one line; at 100 Powertools would print by itself."""
+
+_LOUD: Final = {
+    Failure.STORE_UNAVAILABLE: "StoreUnavailable",
+    Failure.LEASE_LOST: "LeaseLost",
+    Failure.COMPLETION_LOST: "CompletionLost",
+    Failure.UNEXPECTED: "Unexpected",
+}
+"""Failures that an operator must look at, and the metric that an alarm watches."""
+
+type Fields = dict[str, Any]
+
+
+class Received(Protocol):
+    """What is told of a message."""
+
+    @property
+    def message_id(self) -> str: ...
+    @property
+    def receives(self) -> int: ...
+
+
+class PowertoolsTelemetry:
+    """`JobEvents`, and what the doors tell beside it. With `error_messages` the texts of errors are logged too:
+    they may hold payload values.
+    """
+
+    def __init__(self, *, error_messages: bool, service: str, metrics_namespace: str) -> None:
+        self._error_messages = error_messages
+        self._service = service
+        self._metrics_namespace = metrics_namespace
+        Logger(service=service, stream=cast(IO[str], _StandardOutput()), location=None)
+        self._logger = logging.getLogger(service)  # which the line above has set up
+        self._values: SimpleQueue[tuple[str, MetricUnit, float]] = SimpleQueue()
+        self._flushing = Lock()
+
+    def finished(self, trace: Trace) -> None:
+        job, outcome = trace.job, trace.outcome
+        milliseconds = round(trace.duration.total_seconds() * 1000, 3)
+        level, event, metric, fields = _described(outcome)
+        self._log(
+            level,
+            event,
+            **_identity(job),
+            execution_id=trace.execution_id,
+            attempt=trace.attempt,
+            sqs_message_id=trace.delivery.message_id,
+            receives=trace.delivery.receives,
+            duration_ms=milliseconds,
+            **fields,
+            **self._error(trace.error),
+        )
+        self._count(metric)
+        match outcome:
+            case Executed(answer):
+                self._values.put(("JobDuration", MetricUnit.Milliseconds, milliseconds))
+                if answer.omitted:
+                    self._count("AnswerOmitted")
+            case Failed(Failure.COMPLETION_LOST):
+                self._emit([("CompletionLost", MetricUnit.Count, 1)])  # at once: the process may not live to flush
+            case Failed(reason) if reason in _LOUD:
+                self._count(_LOUD[reason])
+
+    def fingerprint_unverified(self, job: Job) -> None:
+        self._log(logging.INFO, "fingerprint_unverified", **_identity(job))
+        self._count("FingerprintUnverified")
+
+    def release_failed(self, job: Job, error: Exception) -> None:
+        self._log(logging.WARNING, "release_failed", **_identity(job), **self._error(error))
+        self._count("ReleaseFailed")
+
+    def turned_away(self, message: Received, job: Job | None, rejected: Rejected) -> None:
+        level, event, metric, fields = _described(rejected)
+        self._log(level, event, **_identity(job), **_origin(message), **fields)
+        self._count(metric)
+
+    def test_event(self, message: Received) -> None:
+        self._log(logging.INFO, "test_event_removed", **_origin(message))
+        self._count("TestEvents")
+
+    def burial_failed(self, message: Received, error: Exception) -> None:
+        self._log(logging.ERROR, "burial_failed", **_origin(message), cause=str(error))
+        self._count("BurialFailed")
+
+    def settling_failed(self, *, deletions: int = 0, visibilities: int = 0) -> None:
+        self._log(logging.WARNING, "settling_failed", deletions=deletions, visibilities=visibilities)
+        self._count("SettlingFailed", deletions + visibilities)
+
+    def crashed(self, message: Received, error: Exception) -> None:
+        self._log(logging.ERROR, "unexpected_error", **_origin(message), **self._error(error))
+        self._count("Unexpected")
+
+    def no_time_to_start(self, message_count: int) -> None:
+        mend = "raise the function's timeout or lower DEADLINE_MARGIN_SECONDS"
+        self._log(logging.ERROR, "no_time_to_start", messages=message_count, mend=mend)
+        self._count("Unexpected")
+
+    def flush(self) -> None:
+        """Emit the metrics gathered so far."""
+        with self._flushing:
+            while values := self._taken():
+                self._emit(values)
+
+    def _taken(self) -> list[tuple[str, MetricUnit, float]]:
+        values: list[tuple[str, MetricUnit, float]] = []
+        try:
+            while len(values) < METRICS_AT_ONCE:
+                values.append(self._values.get_nowait())
+        except Empty:
+            pass
+        return values
+
+    def _emit(self, values: list[tuple[str, MetricUnit, float]]) -> None:
+        if is_metrics_disabled():
+            return
+        metrics = EphemeralMetrics(service=self._service, namespace=self._metrics_namespace)
+        for name, unit, value in values:
+            metrics.add_metric(name, unit, value)
+        line = json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))
+        sys.stdout.write(f"{line}\n")  # one write, so that no log line gets into it
+        sys.stdout.flush()
+
+    def _count(self, metric: str, number: int = 1) -> None:
+        self._values.put((metric, MetricUnit.Count, number))
+
+    def _log(self, level: int, event: str, **fields: Any) -> None:
+        known = {name: value for name, value in fields.items() if value is not None}
+        self._logger.log(level, event, extra={"event": event, **known})
+
+    def _error(self, error: BaseException | None) -> Fields:
+        """Type and place of an error. Its text only if asked for, or if onejob itself wrote it."""
+        if error is None:
+            return {}
+        frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
+        fields: Fields = {
+            "error_type": type(error).__name__,
+            "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+        }
+        if isinstance(error, StoreUnavailableError):
+            fields["cause"] = str(error)
+        if self._error_messages:
+            fields["error_message"] = str(error)
+        return fields
+
+
+class _StandardOutput(TextIOBase):
+    """Whatever is standard output when a line is written; Powertools would keep what it was when it started."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def _described(outcome: Outcome) -> tuple[int, str, str, Fields]:
+    """Log level, event, metric, fields."""
+    match outcome:
+        case Executed(answer):
+            omitted = {"answer_omitted": answer.omitted}
+            return logging.INFO, "business_operation_executed", "JobsExecuted", omitted
+        case Skipped():
+            return logging.INFO, "job_skipped", "JobsSkipped", {}
+        case Deferred(until):
+            return logging.INFO, "job_deferred", "JobsDeferred", {"until": until.isoformat()}
+        case Rejected():
+            fields = {"reason": outcome.reason, "detail": outcome.detail or None, "last_error": outcome.error_type}
+            return logging.WARNING, "job_rejected", "JobsRejected", fields
+        case Failed(reason):
+            level = logging.ERROR if reason in _LOUD else logging.WARNING
+            return level, "job_failed", "JobsFailed", {"reason": reason}
+        case _:
+            assert_never(outcome)
+
+
+def _identity(job: Job | None) -> Fields:
+    return {} if job is None else {"job_id": job.job_id, "tenant": job.tenant, "operation": job.operation}
+
+
+def _origin(message: Received) -> Fields:
+    return {"sqs_message_id": message.message_id, "receives": message.receives}

@@ -1,0 +1,1 @@
+"""The rules of running a job's effect once: standard library only, no clock, no AWS."""

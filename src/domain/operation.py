@@ -1,0 +1,58 @@
+"""The user's side: a function under a name, and the registry that a worker is given."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from domain.attempt import Attempt
+from domain.identity import NAME
+
+if TYPE_CHECKING:
+    from domain.job import Job
+
+DEFAULT_OPERATION: Final = "default"
+
+type OperationFunction = Callable[["Job", Attempt], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`run(job, attempt)` does the work and returns the answer to store (see `domain.answer` for what it may hold).
+
+    `volatile` lists top-level payload members that may differ between two deliveries of one request (a send
+    time, a trace id); changing the list re-runs nothing. Raises `TypeError` for a function that returns
+    before it has run (`async def`, a generator), `ValueError` for an illegal name.
+    """
+
+    name: str
+    run: OperationFunction
+    volatile: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"operation {self.name!r}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
+        if isinstance(self.volatile, str):
+            raise TypeError(f"operation {self.name}: volatile is a set of names, not a string")
+        if _returns_before_running(self.run) or _returns_before_running(type(self.run).__call__):
+            raise TypeError(f"operation {self.name}: an async or generator function runs nothing when it is called")
+
+
+class Operations:
+    """The operations that a worker knows. Raises `ValueError` when a name is registered twice."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self._by_name = {operation.name: operation for operation in operations}
+        if len(self._by_name) != len(operations):
+            raise ValueError(f"an operation is registered twice: {', '.join(each.name for each in operations)}")
+
+    def find(self, name: str) -> Operation | None:
+        return self._by_name.get(name)
+
+
+def _returns_before_running(function: object) -> bool:
+    return (
+        inspect.iscoroutinefunction(function)
+        or inspect.isasyncgenfunction(function)
+        or inspect.isgeneratorfunction(function)
+    )

@@ -1,0 +1,118 @@
+"""A job's record, and the one judgement of what a claim may make of it. Stores differ in how, never in what."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from domain.answer import Answer
+from domain.errors import ForeignRecordError
+from domain.identity import JobKey, comparable
+from domain.job import Job
+
+RELEASED: Final = datetime.fromtimestamp(0, UTC)
+"""The lease end of a released record: past on every clock."""
+
+
+class Status(StrEnum):
+    """As Powertools writes it."""
+
+    IN_PROGRESS = "INPROGRESS"
+    COMPLETED = "COMPLETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a store knows of a job. `lease_until` and `job_id` are None only where another tool wrote the record."""
+
+    key: JobKey
+    job_id: str | None
+    status: Status
+    owner: str | None
+    attempts: int
+    lease_until: datetime | None
+    expires_at: datetime
+    fingerprint: str | None
+    answer: Answer | None = None
+    last_error: str | None = None
+    first_seen: datetime | None = None
+
+    @property
+    def in_progress(self) -> bool:
+        return self.status is Status.IN_PROGRESS
+
+    def lease_is_over(self, now: datetime) -> bool:
+        """Strictly: at its very end a lease is still held. A claim without a lease lasts for the retention."""
+        return (self.expires_at if self.lease_until is None else self.lease_until) < now
+
+    def retention_is_over(self, now: datetime) -> bool:
+        """Nobody answers for this record any more. A live lease is judged first: it outlasts any retention."""
+        return self.expires_at < now and (not self.in_progress or self.lease_is_over(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to write a record. The fence is the pair (owner, attempt); a store may subclass it."""
+
+    key: JobKey
+    owner: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """The job is this worker's. `last_error` is the error type that the attempt before it left."""
+
+    claim: Claim
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The job is done. `verified` tells whether the fingerprints could be compared."""
+
+    answer: Answer
+    verified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Another worker holds the job until then."""
+
+    until: datetime
+    verified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The same job with another payload."""
+
+
+class Free:
+    """The record may be taken: there is none, its retention is over, or its lease is."""
+
+
+type ClaimAnswer = Acquired | Completed | Busy | Mismatch
+
+
+def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Free:
+    """What `owner` finds when it claims `job`. The order of the questions is the rule. Raises `ForeignRecordError`.
+
+    A claim that finds itself (same owner and same fingerprint, its lease live) had landed; its answer was lost.
+    """
+    if record is None:
+        return Free()
+    if record.job_id not in (None, job.job_id):
+        raise ForeignRecordError(f"{job.key}: the record belongs to another job_id")
+    if record.retention_is_over(now):
+        return Free()
+    verified = comparable(record.fingerprint, job.fingerprint)
+    if verified and record.fingerprint != job.fingerprint:
+        return Mismatch()
+    if not record.in_progress:
+        return Completed(record.answer or Answer("null"), verified)
+    if record.lease_is_over(now):
+        return Free()
+    if record.owner == owner and record.fingerprint == job.fingerprint:
+        return Acquired(Claim(job.key, owner, record.attempts), record.last_error)
+    return Busy(record.lease_until or record.expires_at, verified)

@@ -1,0 +1,224 @@
+"""The state machine: what becomes of one delivery of one job.
+
+    seen at claim                                        outcome
+    -----------------------------------------------------------------------------------------------------------
+    no record; retention over; lease lapsed or released  run
+    in progress, lease live                              Deferred(until)
+    completed                                            Skipped(answer)
+    live record, other fingerprint                       Rejected(payload_mismatch)
+    unknown operation (nothing is claimed)               Failed(unknown_operation); Rejected from the 10th receive on
+    attempts above the limit, on a redelivered message   released unrun, Rejected(attempts_exhausted)
+    the store cannot answer, after bounded retries       Failed(store_unavailable)
+
+    after running                                        then                     outcome
+    -----------------------------------------------------------------------------------------------------------
+    returned, stored                                                              Executed(answer)
+    returned or raised, someone else owns the record     nothing                  Failed(lease_lost)
+    returned, cannot be written until the margin         nothing: it happened     Failed(completion_lost)
+    raised PermanentError                                release, forget payload  Rejected(code)
+    raised another Exception or SystemExit               release                  Failed(operation_raised)
+    another BaseException, or the process is killed      nothing                  propagates; the lease lapses
+
+A redelivered message is looked up before it is claimed: a duplicate then costs one cheap read.
+"""
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Final, assert_never
+
+from domain.answer import Answer
+from domain.attempt import Attempt
+from domain.delivery import Delivery
+from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
+from domain.job import Job
+from domain.lease import Lease
+from domain.operation import Operation, Operations
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.clock import Clock
+from domain.ports.events import JobEvents, Trace
+from domain.ports.heartbeat import Heartbeat
+from domain.ports.store import IdempotencyStore
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, judge
+
+UNKNOWN_OPERATION_RECEIVES: Final = 10
+"""Producers deploy first: for so many receives an unknown operation may still become known."""
+
+STORE_TRIES: Final = 3
+FIRST_PAUSE: Final = timedelta(milliseconds=100)
+LONGEST_PAUSE: Final = timedelta(seconds=2)
+
+
+def no_heartbeat(_lease: Lease, _length: timedelta) -> AbstractContextManager[None]:
+    """For workers whose lease outlasts them, such as Lambda."""
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class _Run:
+    """One call of `process`, and what it has come to."""
+
+    job: Job
+    delivery: Delivery
+    execution_id: str
+    lease: timedelta
+    deadline: datetime | None
+    attempt: int | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobService:
+    """Runs jobs over a store. Thread-safe as far as its parts are.
+
+    `new_id` gives a fresh execution id for each call, `jitter` a number in [0, 1). `max_attempts` bounds the runs
+    of a job whose message keeps coming back. `margin` is the time before a deadline that a last write may take.
+    """
+
+    store: IdempotencyStore
+    operations: Operations
+    events: JobEvents
+    clock: Clock
+    new_id: Callable[[], str]
+    jitter: Callable[[], float]
+    max_attempts: int
+    margin: timedelta
+    heartbeat: Heartbeat = no_heartbeat
+
+    def process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
+        """One delivery of one job, to its end. Returns for everything foreseeable.
+
+        The claim is exclusive for `lease`; no try of a write starts later than `deadline` less the margin
+        (None: one lease length after the operation returned).
+        """
+        started = self.clock.now()
+        run = _Run(job, delivery, self.new_id(), lease, deadline)
+        outcome = self._outcome(run)
+        took = self.clock.now() - started
+        self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
+        return outcome
+
+    def _outcome(self, run: _Run) -> Outcome:
+        operation = self.operations.find(run.job.operation)
+        if operation is None:
+            given_up = run.delivery.receives >= UNKNOWN_OPERATION_RECEIVES
+            return Rejected("unknown_operation") if given_up else Failed(Failure.UNKNOWN_OPERATION)
+        lease_end = self.clock.now() + run.lease
+        try:
+            seen = self._look_up(run) or self._claim(run)
+        except StoreUnavailableError as error:
+            run.error = error
+            return Failed(Failure.STORE_UNAVAILABLE, type(error).__name__)
+        match seen:
+            case Acquired(claim, last_error):
+                run.attempt = claim.attempt
+                return self._acquired(run, operation, Lease(claim, lease_end, self.clock), last_error)
+            case Busy(until, verified):
+                self._note_unverified(run.job, verified)
+                return Deferred(until)
+            case Completed(answer, verified):
+                self._note_unverified(run.job, verified)
+                return Skipped(answer)
+            case Mismatch():
+                return Rejected("payload_mismatch")
+            case _:
+                assert_never(seen)
+
+    def _look_up(self, run: _Run) -> Completed | Mismatch | None:
+        """Only a completed record is believed: it never changes, so that an old copy of it is as good as the last."""
+        if not run.delivery.is_redelivery:
+            return None
+        record = self._ask(lambda: self.store.find(run.job.key), self._last_try(run), STORE_TRIES)
+        if record is None or record.in_progress:
+            return None
+        seen = judge(record, run.job, run.execution_id, self.clock.now())
+        return seen if isinstance(seen, Completed | Mismatch) else None
+
+    def _claim(self, run: _Run) -> ClaimAnswer:
+        return self._ask(
+            lambda: self.store.claim(run.job, owner=run.execution_id, lease=run.lease),
+            self._last_try(run),
+            STORE_TRIES,
+        )
+
+    def _acquired(self, run: _Run, operation: Operation, lease: Lease, last_error: str | None) -> Outcome:
+        claim = lease.claim
+        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:
+            detail = "" if last_error else "killed or timed out"
+            rejected = Rejected("attempts_exhausted", detail, last_error, claim.attempt)
+            return self._release(run, claim, last_error or "", rejected)
+        if lease.lost():
+            return Failed(Failure.LEASE_LOST)
+        attempt = Attempt(claim.attempt, claim.owner, self._last_try(run), lease.lost, claim.key)
+        try:
+            with self.heartbeat(lease, run.lease):
+                value = operation.run(run.job.for_one_attempt(), attempt)
+                _refuse_unrun(value)
+        except PermanentError as error:
+            run.error = error
+            error_type = type(error).__name__
+            rejected = Rejected(str(error.code), str(error.detail), error_type, claim.attempt)
+            return self._release(run, claim, error_type, rejected, forget_payload=True)
+        except (Exception, SystemExit) as error:
+            run.error = error
+            failed = Failed(Failure.OPERATION_RAISED, type(error).__name__)
+            return self._release(run, claim, type(error).__name__, failed)
+        return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
+
+    def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
+        last_try = self._last_try(run) or self.clock.now() + run.lease
+        try:
+            self._ask(lambda: self.store.complete(claim, answer), last_try)
+        except LeaseLostError as error:
+            run.error = error
+            return Failed(Failure.LEASE_LOST)
+        except StoreUnavailableError as error:
+            run.error = error
+            return Failed(Failure.COMPLETION_LOST, type(error).__name__)
+        return Executed(answer)
+
+    def _release(
+        self, run: _Run, claim: Claim, error_type: str, outcome: Rejected | Failed, *, forget_payload: bool = False
+    ) -> Outcome:
+        try:
+            self._ask(
+                lambda: self.store.release(claim, error_type, forget_payload=forget_payload),
+                self._last_try(run),
+                STORE_TRIES,
+            )
+        except LeaseLostError:
+            return Failed(Failure.LEASE_LOST, error_type or None)
+        except StoreUnavailableError as error:
+            self.events.release_failed(run.job, error)
+        return outcome
+
+    def _ask[T](self, question: Callable[[], T], last_try: datetime | None, tries: int | None = None) -> T:
+        """Ask the store, again after a jittered pause while tries and time allow."""
+        for number in count(1):
+            try:
+                return question()
+            except StoreUnavailableError:
+                longest = min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(number - 1, 10)))
+                pause = longest * (0.5 + self.jitter() / 2)
+                if number == tries or (last_try is not None and self.clock.now() + pause > last_try):
+                    raise
+                self.clock.sleep(pause)
+        raise AssertionError("count() does not end")
+
+    def _last_try(self, run: _Run) -> datetime | None:
+        return None if run.deadline is None else run.deadline - self.margin
+
+    def _note_unverified(self, job: Job, verified: bool) -> None:
+        if not verified:
+            self.events.fingerprint_unverified(job)
+
+
+def _refuse_unrun(value: object) -> None:
+    """An awaitable or a generator was not run: to store it as the answer would lose the job."""
+    if inspect.iscoroutine(value):
+        value.close()
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise TypeError(f"the operation returned a {type(value).__name__} that was never run")

@@ -1,0 +1,108 @@
+"""JSON from outside: read so that one text has one value, written so that one value has one text."""
+
+import json
+from collections.abc import Iterable
+from typing import Final, Never
+
+from domain.errors import InvalidJobError
+
+type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
+
+MAX_DEPTH: Final = 100
+"""Containers inside one another. Far below the interpreter's recursion limit, so that every later walk is safe."""
+
+
+def parse(text: str) -> Json:
+    """Read one JSON text (RFC 8259), refusing what readers disagree on.
+
+    Raises `InvalidJobError`: `empty_body`, `not_json`, `duplicate_member`, `nan_number`, `infinite_number`,
+    `number_overflow`, `too_deep`, `lone_surrogate`. A leading byte order mark is dropped (RFC 8259, 8.1).
+    """
+    text = text.removeprefix("\ufeff")
+    if not text.strip(" \t\r\n"):
+        raise InvalidJobError("empty_body")
+    try:
+        value: Json = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
+        )
+    except InvalidJobError:
+        raise
+    except json.JSONDecodeError as error:
+        raise InvalidJobError("not_json", f"at character {error.pos}") from None
+    except RecursionError:
+        raise InvalidJobError("too_deep", f"more than {MAX_DEPTH} levels") from None
+    except Exception as error:
+        raise InvalidJobError("not_json", type(error).__name__) from None
+    _check(value)
+    return value
+
+
+def canonical(value: Json) -> str:
+    """The one text of a value: members sorted by code point, no blanks, integral numbers without fraction.
+
+    `1`, `1.0` and `1e0` are one number (as in RFC 8785), so that a producer in another language which writes
+    them otherwise does not change a fingerprint. Raises `ValueError` for what is not JSON.
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise InvalidJobError("duplicate_member")
+    return members
+
+
+def _constant(name: str) -> Never:
+    raise InvalidJobError("nan_number" if name == "NaN" else "infinite_number")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise InvalidJobError("number_overflow")
+    return number
+
+
+def _int(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # longer than sys.get_int_max_str_digits()
+        raise InvalidJobError("number_overflow") from None
+
+
+def _check(root: Json) -> None:
+    level: list[Json] = [root]
+    for _ in range(MAX_DEPTH + 1):
+        for value in level:
+            if isinstance(value, str):
+                _check_text((value,))
+            elif isinstance(value, dict):
+                _check_text(value)
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return
+    raise InvalidJobError("too_deep", f"more than {MAX_DEPTH} levels")
+
+
+def _children(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _check_text(texts: Iterable[str]) -> None:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise InvalidJobError("lone_surrogate") from None
+
+
+def _plain(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    return value

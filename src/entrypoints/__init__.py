@@ -1,0 +1,1 @@
+"""The doors: each reads its settings, has the container build the worker, and maps outcomes to its transport."""

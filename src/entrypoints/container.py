@@ -1,0 +1,124 @@
+"""The composition root: every choice of a part is made here, once, when a worker starts.
+
+Builder functions import their technology inside, so that a worker loads only what its settings ask for.
+"""
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from dependency_injector.containers import DeclarativeContainer
+from dependency_injector.providers import Callable, Dependency, Factory, Provider, Selector, Singleton
+
+from adapters.sqs.batch import SqsBatchProcessor
+from adapters.sqs.ports import Crew, Queue
+from adapters.system import SystemClock, ThreadCrew, jitter, new_id
+from domain.job import JobFactory
+from domain.operation import Operations
+from domain.ports.clock import Clock
+from domain.ports.store import IdempotencyStore
+from domain.service import JobService
+from entrypoints.settings import Settings
+
+if TYPE_CHECKING:
+    from botocore.config import Config
+
+    from adapters.telemetry import PowertoolsTelemetry
+
+CONNECT_TIMEOUT_SECONDS: Final = 1
+READ_TIMEOUT_SECONDS: Final = 2
+"""One try takes at most 3 s. The SDK makes one: `JobService` tries again, and knows the deadline. A last try that
+starts at the deadline margin (5 s by default) so ends within it; a second one inside the SDK would not.
+"""
+
+
+def sdk_config(settings: Settings) -> "Config":
+    """How boto3 talks: short time-outs, one try, a connection for each thread and two to spare."""
+    from botocore.config import Config
+
+    return Config(
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        max_pool_connections=settings.concurrency + 2,
+        tcp_keepalive=True,
+    )
+
+
+def memory_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+    """For tests and trials."""
+    from adapters.memory import MemoryIdempotencyStore
+
+    return MemoryIdempotencyStore(clock, settings.retention)
+
+
+def dynamodb_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+    """For production: one client, made now."""
+    import boto3
+
+    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+    from adapters.powertools.store import DynamoDBIdempotencyStore
+
+    client = boto3.client("dynamodb", config=sdk_config(settings))
+    layer = FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=client)
+    return DynamoDBIdempotencyStore(layer, clock, settings.retention)
+
+
+def sqs_queue(settings: Settings) -> Queue:
+    """The client is made when a batch first needs it."""
+    import boto3
+
+    from adapters.sqs.queue import SqsQueue
+
+    return SqsQueue(lambda: boto3.client("sqs", config=sdk_config(settings)), settings.dead_letter_queue_url)
+
+
+def telemetry(settings: Settings) -> "PowertoolsTelemetry":
+    """Logs and metrics to standard output."""
+    from adapters.telemetry import PowertoolsTelemetry
+
+    return PowertoolsTelemetry(
+        error_messages=settings.log_error_messages,
+        service=settings.service,
+        metrics_namespace=settings.metrics_namespace,
+    )
+
+
+class Container(DeclarativeContainer):
+    """Give it `operations`; `settings` come from the environment unless given."""
+
+    operations: Provider[Operations] = Dependency(instance_of=Operations)
+    settings: Provider[Settings] = Singleton(Settings.from_environment, Callable(lambda: os.environ))
+    clock: Provider[Clock] = Singleton(SystemClock)
+    crew: Provider[Crew] = Singleton(ThreadCrew, settings.provided.concurrency, clock)
+    events: Provider["PowertoolsTelemetry"] = Singleton(telemetry, settings)
+    queue: Provider[Queue] = Singleton(sqs_queue, settings)
+    store: Provider[IdempotencyStore] = Selector(
+        settings.provided.backend,
+        dynamodb=Singleton(dynamodb_store, settings, clock),
+        memory=Singleton(memory_store, settings, clock),
+    )
+    job_factory: Provider[JobFactory] = Factory(JobFactory, settings.provided.namespace, operations)
+    service: Provider[JobService] = Singleton(
+        JobService,
+        store=store,
+        operations=operations,
+        events=events,
+        clock=clock,
+        new_id=new_id,
+        jitter=jitter,
+        max_attempts=settings.provided.max_attempts,
+        margin=settings.provided.deadline_margin,
+    )
+    sqs_batches: Provider[SqsBatchProcessor] = Singleton(
+        SqsBatchProcessor,
+        factory=job_factory,
+        process=service.provided.process,
+        queue=queue,
+        events=events,
+        crew=crew,
+        clock=clock,
+        jitter=jitter,
+        retention=settings.provided.retention,
+        margin=settings.provided.deadline_margin,
+        grace=settings.provided.lease_grace,
+    )

@@ -1,0 +1,1 @@
+"""AWS on this machine: the one launcher that tests, demo and local deployment share."""

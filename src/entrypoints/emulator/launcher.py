@@ -1,0 +1,142 @@
+"""Starts and stops the guarded emulator.
+
+It lives in an environment of its own, made from the project's lock file, since it pins its own boto and would lend
+its packages to the functions that it runs.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from entrypoints.emulator import guarded
+
+PROJECT: Final = Path(__file__).resolve().parents[3]
+READY_WITHIN_SECONDS: Final = 30
+REGION: Final = "us-east-1"
+
+
+class EmulatorError(Exception):
+    """The emulator cannot be had; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """A running emulator."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """What makes the AWS SDKs and tools talk to it and to nothing else. To replace every `AWS_*` there is."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def reset(self) -> None:
+        """Forget everything, in milliseconds."""
+        self._request("/_ministack/reset", "POST")
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            self._request("/_ministack/health", "GET")
+        except OSError:
+            return False
+        return True
+
+    def _request(self, path: str, method: str) -> None:
+        request = urllib.request.Request(f"{self.url}{path}", method=method)  # noqa: S310
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        direct.open(request, timeout=5).read()
+
+
+@contextmanager
+def emulator(**options: str) -> Iterator[Emulator]:
+    """An emulator on 127.0.0.1 and a free port, for the length of the context; `options` are ministack's settings.
+
+    Whatever it runs sees no credentials of yours, no HOME, and a temporary folder of its own. It ends with this
+    process, however that ends. Raises `EmulatorError`.
+    """
+    python = _environment() / "bin" / "python"
+    folder = tempfile.mkdtemp(prefix="onejob-emulator-")
+    with (Path(folder) / "stderr").open("w") as errors:
+        process = subprocess.Popen(  # noqa: S603
+            [python, "-I", guarded.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=folder,
+            env=_scrubbed(folder) | options,
+            start_new_session=True,
+            text=True,
+        )
+    try:
+        yield _ready(process, Path(folder))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scrubbed(folder: str) -> dict[str, str]:
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "TMPDIR": folder,
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "localhost",
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+    }
+
+
+def _environment() -> Path:
+    """The emulator's own virtual environment, brought up to the lock file."""
+    if not (PROJECT / "uv.lock").exists():
+        raise EmulatorError(f"the emulator is installed from the project's lock file, and {PROJECT} has no uv.lock")
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        raise EmulatorError("uv is not on the PATH: install it with `pip install uv`, then try again")
+    folder = PROJECT / ".venv-emulator"
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    made = subprocess.run(  # noqa: S603
+        [uv, "sync", "--frozen", "--quiet", "--only-group", "emulator", "--project", str(PROJECT)],
+        env=environment | {"UV_PROJECT_ENVIRONMENT": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode:
+        raise EmulatorError(f"`uv sync --only-group emulator` failed:\n{made.stderr.strip()}")
+    return folder
+
+
+def _ready(process: "subprocess.Popen[str]", folder: Path) -> Emulator:
+    deadline = time.monotonic() + READY_WITHIN_SECONDS
+    line = process.stdout.readline() if process.stdout else ""
+    if line.strip().isdigit():
+        started = Emulator(int(line))
+        while process.poll() is None and time.monotonic() < deadline:
+            if started.is_ready():
+                return started
+            time.sleep(0.02)
+    raise EmulatorError(f"the emulator did not start:\n{(folder / 'stderr').read_text()[-2000:].strip()}")

@@ -1,0 +1,110 @@
+"""The environment, read once into a frozen value. A bad setting stops the start, and the message names it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Self
+
+from domain.identity import NAME
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+class SettingError(Exception):
+    """A setting is missing or cannot be used; the text says which, and what would do."""
+
+
+class Backend(StrEnum):
+    """Where records live."""
+
+    DYNAMODB = "dynamodb"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a worker is told. See the settings table in the README."""
+
+    backend: Backend
+    table: str | None = None
+    namespace: str = "onejob"
+    retention: timedelta = timedelta(days=28)
+    concurrency: int = 10
+    max_attempts: int = 5
+    deadline_margin: timedelta = timedelta(seconds=5)
+    lease_grace: timedelta = timedelta(seconds=30)
+    dead_letter_queue_url: str | None = None
+    log_error_messages: bool = False
+    service: str = "onejob"
+    metrics_namespace: str = "onejob"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Raises `SettingError`."""
+        read = _Reader(environment)
+        in_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environment
+        backend = read.backend("dynamodb" if in_lambda else None)
+        table = read.text("IDEMPOTENCY_TABLE")
+        if backend is Backend.DYNAMODB and table is None:
+            raise SettingError("IDEMPOTENCY_TABLE is not set: the name of the DynamoDB table for job records")
+        if backend is Backend.MEMORY and in_lambda:
+            raise SettingError("IDEMPOTENCY_BACKEND=memory forgets with the process: inside Lambda use dynamodb")
+        default = cls(backend=backend)
+        return cls(
+            backend=backend,
+            table=table,
+            namespace=read.namespace("IDEMPOTENCY_NAMESPACE", default.namespace),
+            retention=read.seconds("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", default.retention, least=60),
+            concurrency=read.whole("JOB_CONCURRENCY", default.concurrency, least=1, most=1000),
+            max_attempts=read.whole("MAX_ATTEMPTS", default.max_attempts, least=1, most=1_000_000),
+            deadline_margin=read.seconds("DEADLINE_MARGIN_SECONDS", default.deadline_margin, least=1, most=450),
+            lease_grace=read.seconds("LEASE_GRACE_SECONDS", default.lease_grace, least=0, most=3600),
+            dead_letter_queue_url=read.text("DEAD_LETTER_QUEUE_URL"),
+            log_error_messages=read.flag("LOG_ERROR_MESSAGES"),
+            service=read.text("POWERTOOLS_SERVICE_NAME") or default.service,
+            metrics_namespace=read.text("POWERTOOLS_METRICS_NAMESPACE") or default.metrics_namespace,
+        )
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def text(self, name: str) -> str | None:
+        return self._environment.get(name, "").strip() or None
+
+    def backend(self, default: str | None) -> Backend:
+        name = self.text("IDEMPOTENCY_BACKEND") or default
+        known = ", ".join(Backend)
+        if name is None:
+            raise SettingError(f"IDEMPOTENCY_BACKEND is not set: outside Lambda say which, one of {known}")
+        try:
+            return Backend(name)
+        except ValueError:
+            raise SettingError(f"IDEMPOTENCY_BACKEND={name!r}: expected one of {known}") from None
+
+    def namespace(self, name: str, default: str) -> str:
+        text = self.text(name) or default
+        if not NAME.fullmatch(text):
+            raise SettingError(f"{name}={text!r}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
+        return text
+
+    def whole(self, name: str, default: int, *, least: int, most: int) -> int:
+        text = self.text(name)
+        if text is None:
+            return default
+        if not re.fullmatch(r"[0-9]{1,12}", text) or not least <= int(text) <= most:
+            raise SettingError(f"{name}={text!r}: expected a whole number from {least} to {most}")
+        return int(text)
+
+    def seconds(self, name: str, default: timedelta, *, least: int, most: int = 10 * 366 * 86_400) -> timedelta:
+        return timedelta(seconds=self.whole(name, int(default.total_seconds()), least=least, most=most))
+
+    def flag(self, name: str) -> bool:
+        text = (self.text(name) or "").lower()
+        if text not in _TRUE | _FALSE:
+            raise SettingError(f"{name}={text!r}: expected true or false")
+        return text in _TRUE

@@ -1,0 +1,53 @@
+"""The stores under contract, each in the surroundings it needs. AWS is imported only when a store asks for it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from domain.ports.store import IdempotencyStore
+from tests.support.clock import FakeClock
+
+RETENTION = timedelta(hours=1)
+
+
+@dataclass
+class Harness:
+    """A store on an empty ground, and the clock that it reads."""
+
+    store: IdempotencyStore
+    clock: FakeClock
+    atomic_under_threads: bool = True
+
+
+@contextmanager
+def memory() -> Iterator[Harness]:
+    from adapters.memory import MemoryIdempotencyStore
+
+    clock = FakeClock()
+    yield Harness(MemoryIdempotencyStore(clock, RETENTION), clock)
+
+
+@contextmanager
+def dynamodb_in_process() -> Iterator[Harness]:
+    from tests.support.aws import dynamodb_store, in_process
+
+    with in_process():
+        clock = FakeClock()
+        yield Harness(dynamodb_store(clock, RETENTION), clock, atomic_under_threads=False)
+
+
+@contextmanager
+def dynamodb_emulated() -> Iterator[Harness]:
+    from tests.support.aws import dynamodb_store, emulated
+
+    with emulated():
+        clock = FakeClock()
+        yield Harness(dynamodb_store(clock, RETENTION), clock)
+
+
+STORES: dict[str, Callable[[], AbstractContextManager[Harness]]] = {
+    "memory": memory,
+    "dynamodb (moto)": dynamodb_in_process,
+    "dynamodb (ministack)": dynamodb_emulated,
+}

@@ -1,0 +1,167 @@
+"""Identity: what is one job, what is one request, and what is neither."""
+
+import pytest
+
+from domain.errors import InvalidJobError
+from domain.identity import MAX_ID_BYTES, comparable, fingerprint, fingerprint_scheme, job_key
+from domain.job import Job, JobFactory
+from domain.operation import Operation, Operations
+from domain.strict_json import Json
+from tests.support.jobs import answer_ok, job
+
+FACTORY = JobFactory("test", Operations(Operation("default", answer_ok, frozenset({"sent_at"}))))
+
+
+GOLDEN = {
+    "plain": "onejob.default#7cd5b101ccc2b45512129eb9d21782fb717a1499edaabefe616f31fdcaca4bf9",
+    "tenant": "onejob.default#d93492b9fce73da5f6f2f097e3e2e3eac9cc0ac1395a9964a43b2f72ffc73bbb",
+    "unicode": "onejob.charge#1cd88115861bef69f08887058bbf309ce73032ca9134b0b22fc36e69d75013b6",
+    "empty payload": "v1:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+    "payload": "v1:c6834d1f04a62bf9d50bf5d874d02e39b3449a47cc3fa6dc471f78d72c33a0e1",
+    "volatile": "v1-253caf3e6bce:2d47b855bf0e33172f4e0ed2c84f96646baf9af3944776a5bc028835b4ebf4a8",
+}
+
+
+def refusal(message: Json) -> str:
+    with pytest.raises(InvalidJobError) as refused:
+        FACTORY.job(message)
+    return str(refused.value)
+
+
+def test_golden_keys_stay_as_they_are_for_ever() -> None:
+    """Another key means another run of every job in flight: change these only with a new namespace."""
+    assert str(job_key("onejob", "default", "job-001")) == GOLDEN["plain"]
+    assert str(job_key("onejob", "default", "job-001", "acme")) == GOLDEN["tenant"]
+    assert str(job_key("onejob", "charge", "ключ/é😀")) == GOLDEN["unicode"]
+
+
+def test_golden_fingerprints_stay_as_they_are_for_ever() -> None:
+    payload: dict[str, Json] = {"amount": 10, "lines": [{"sku": "é", "n": 1.5}], "sent_at": "now"}
+    assert fingerprint({}) == GOLDEN["empty payload"]
+    assert fingerprint(payload) == GOLDEN["payload"]
+    assert fingerprint(payload, ["sent_at"]) == GOLDEN["volatile"]
+
+
+def test_the_key_is_made_of_chosen_names_only() -> None:
+    made = job("job-001")
+    assert (made.key.namespace, made.key.operation) == ("test", "default")
+    assert made.key == job("job-001", amount=10).key
+
+
+@pytest.mark.parametrize("other", [{"tenant": "acme"}, {"operation": "charge"}, {"job_id": "job-002"}])
+def test_tenant_operation_and_id_each_make_another_job(other: dict[str, Json]) -> None:
+    assert FACTORY.job({"job_id": "job-001", **other}).key != FACTORY.job({"job_id": "job-001"}).key
+
+
+def test_a_tenant_and_an_id_cannot_be_confused_with_an_id() -> None:
+    assert FACTORY.job({"job_id": "b", "tenant": "a"}).key != FACTORY.job({"job_id": '["a","b"]'}).key
+
+
+def test_ids_are_compared_in_normal_form_c() -> None:
+    assert FACTORY.job({"job_id": "caf\u00e9"}) == FACTORY.job({"job_id": "cafe\u0301"})
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (None, "not_an_object: expected object, got null"),
+        (True, "not_an_object: expected object, got boolean"),
+        ("s", "not_an_object: expected object, got string"),
+        ([], "not_an_object: expected object, got array"),
+        (1.5, "not_an_object: expected object, got number"),
+        ({}, "missing_job_id"),
+        ({"job_id": None}, "missing_job_id"),
+        ({"job_id": ""}, "missing_job_id"),
+        ({"job_id": 5}, "invalid_payload: job_id: expected string"),
+        ({"job_id": ["a"]}, "invalid_payload: job_id: expected string"),
+        ({"job_id": " 1"}, "invalid_job_id: leading or trailing white space"),
+        ({"job_id": "1\u3000"}, "invalid_job_id: leading or trailing white space"),
+        ({"job_id": "a\u0000b"}, "invalid_job_id: control"),
+        ({"job_id": "1\n"}, "invalid_job_id: control"),
+        ({"job_id": "a\u200bb"}, "invalid_job_id: control"),
+        ({"job_id": "a\u2028b"}, "invalid_job_id: control"),
+        ({"job_id": "a\u2029b"}, "invalid_job_id: control"),
+        ({"job_id": "a\ud800b"}, "invalid_job_id: control"),
+        ({"job_id": "a\ue000b"}, "invalid_job_id: control"),
+        ({"job_id": "a\U000e0000b"}, "invalid_job_id: control"),
+        ({"job_id": "é" * 128 + "x"}, f"invalid_job_id: longer than {MAX_ID_BYTES} bytes"),
+        ({"job_id": "1", "tenant": None}, "missing_tenant"),
+        ({"job_id": "1", "tenant": "\t"}, "invalid_tenant"),
+        ({"job_id": "1", "tenant": 7}, "invalid_payload: tenant: expected string"),
+        ({"job_id": "1", "operation": None}, "invalid_payload: operation: expected string"),
+        ({"job_id": "1", "operation": ""}, "invalid_operation: expected 1 to 64"),
+        ({"job_id": "1", "operation": "a b"}, "invalid_operation: expected 1 to 64"),
+        ({"job_id": "1", "operation": "a\n"}, "invalid_operation: expected 1 to 64"),
+        ({"job_id": "1", "x": float("nan")}, "invalid_payload: not JSON: ValueError"),
+        ({"job_id": "1", "x": "\ud800"}, "invalid_payload: not JSON: UnicodeEncodeError"),
+    ],
+)
+def test_what_has_no_sound_identity_never_becomes_a_job(message: Json, reason: str) -> None:
+    assert refusal(message).startswith(reason)
+
+
+def test_a_refusal_says_what_was_expected_and_not_what_came() -> None:
+    assert "secret" not in refusal({"job_id": "secret\n"})
+
+
+@pytest.mark.parametrize("job_id", ["x" * 256, "é" * 128, "a b", "{}", "../..", "job:1#2"])
+def test_any_printable_id_up_to_256_bytes_is_legal(job_id: str) -> None:
+    assert FACTORY.job({"job_id": job_id}).job_id == job_id
+
+
+def test_the_payload_is_the_rest_of_the_message() -> None:
+    made = FACTORY.job({"job_id": "1", "operation": "default", "tenant": "t", "amount": 1})
+    assert (made.payload, made.tenant, made.operation) == ({"amount": 1}, "t", "default")
+
+
+def test_what_an_operation_does_to_its_payload_moves_nothing() -> None:
+    made = job("1", items=[1])
+    before = (made.key, made.fingerprint)
+    copy = made.for_one_attempt()
+    items = copy.payload["items"]
+    assert isinstance(items, list)
+    items.append(2)
+    copy.payload["processed"] = True
+    assert made.payload == {"items": [1]}
+    assert (copy.key, copy.fingerprint) == before
+
+
+def test_a_message_is_not_changed_by_making_a_job_of_it() -> None:
+    message: dict[str, Json] = {"job_id": "1", "amount": 1}
+    FACTORY.job(message)
+    assert message == {"job_id": "1", "amount": 1}
+
+
+def test_the_fingerprint_follows_meaning_not_spelling() -> None:
+    def of(payload: dict[str, Json]) -> str:
+        return FACTORY.job({"job_id": "1", **payload}).fingerprint
+
+    assert of({"x": 1, "y": {"p": 1, "q": 2}}) == of({"y": {"q": 2, "p": 1}, "x": 1.0})
+    assert of({"x": [1, 2]}) != of({"x": [2, 1]})
+    assert of({"x": 1}) != of({"x": "1"})
+    assert of({"x": None}) != of({})
+
+
+def test_volatile_members_do_not_count_and_their_list_names_the_scheme() -> None:
+    assert fingerprint({"a": 1, "t": 1}, ["t"]) == fingerprint({"a": 1, "t": 2}, ["t"])
+    assert fingerprint_scheme([]) == "v1"
+    assert fingerprint_scheme(["a", "b"]) == fingerprint_scheme(["b", "a", "a"]) != fingerprint_scheme(["a"])
+    assert fingerprint_scheme(["a,b"]) != fingerprint_scheme(["a", "b"])
+
+
+def test_an_unknown_operation_still_makes_a_job() -> None:
+    assert FACTORY.job({"job_id": "1", "operation": "new"}).operation == "new"
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "can"),
+    [("v1:a", "v1:b", True), ("v1:a", "v2:a", False), ("v1-x:a", "v1:a", False), (None, "v1:a", False)],
+)
+def test_fingerprints_of_one_scheme_can_be_compared(stored: str | None, given: str, can: bool) -> None:
+    assert comparable(stored, given) is can
+
+
+def test_a_job_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        job().job_id = "2"  # type: ignore[misc]
+    assert isinstance(job(), Job)

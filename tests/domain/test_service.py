@@ -1,0 +1,514 @@
+"""The state machine, every row of its table."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from adapters.memory import MemoryIdempotencyStore
+from domain.answer import Answer
+from domain.attempt import Attempt
+from domain.delivery import Delivery
+from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError
+from domain.job import Job
+from domain.lease import Lease
+from domain.operation import OperationFunction, Operations
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.record import Acquired, Claim, Completed, Record, Status
+from domain.service import STORE_TRIES, JobService
+from tests.support.clock import FakeClock
+from tests.support.faulty_store import FaultyStore
+from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, job, operations
+
+LEASE = timedelta(seconds=60)
+RETENTION = timedelta(days=1)
+MARGIN = timedelta(seconds=5)
+REDELIVERED = Delivery(receives=2, message_id="m")
+
+
+class Bench:
+    """A service over a memory store, with everything in reach."""
+
+    def __init__(
+        self,
+        run: OperationFunction = answer_ok,
+        *,
+        known: Operations | None = None,
+        max_attempts: int = 5,
+        **faults: list[object],
+    ) -> None:
+        self.runs: list[Attempt] = []
+        self.clock = FakeClock()
+        self.memory = MemoryIdempotencyStore(self.clock, RETENTION)
+        self.store = FaultyStore(self.memory, **faults)  # type: ignore[arg-type]
+        self.events = RecordedEvents()
+
+        def counted(job: Job, attempt: Attempt) -> object:
+            self.runs.append(attempt)
+            return run(job, attempt)
+
+        self.service = JobService(
+            store=self.store,
+            operations=known or operations(counted),
+            events=self.events,
+            clock=self.clock,
+            new_id=counting_ids(),
+            jitter=lambda: 0.0,
+            max_attempts=max_attempts,
+            margin=MARGIN,
+        )
+
+    def deliver(self, job: Job | None = None, receives: int = 1, *, within: float | None = 30) -> Outcome:
+        return self.service.process(
+            job or JOB,
+            lease=LEASE,
+            deadline=None if within is None else self.clock.now() + timedelta(seconds=within),
+            delivery=Delivery(receives, "m"),
+        )
+
+    def record(self) -> Record:
+        record = self.memory.find(JOB.key)
+        assert record is not None
+        return record
+
+
+JOB = job("1", amount=10)
+
+
+def fail(error: BaseException) -> Callable[[Job, Attempt], object]:
+    def run(job: Job, attempt: Attempt) -> object:
+        raise error
+
+    return run
+
+
+# Seen at claim.
+
+
+def test_a_new_job_runs_and_its_answer_is_stored() -> None:
+    bench = Bench()
+    outcome = bench.deliver()
+    assert outcome == Executed(Answer.of({"job_id": "1", "execution_id": "run-1"}, None))
+    assert bench.record().answer == outcome.answer
+    assert bench.record().status is Status.COMPLETED
+    assert bench.store.calls == {"claim": 1, "complete": 1}
+
+
+def test_a_duplicate_is_answered_from_the_store_and_equals_the_first_answer() -> None:
+    bench = Bench()
+    first = bench.deliver()
+    assert isinstance(first, Executed)
+    assert bench.deliver() == Skipped(first.answer)
+    assert len(bench.runs) == 1
+
+
+def test_a_redelivered_duplicate_costs_one_read() -> None:
+    bench = Bench()
+    first = bench.deliver()
+    assert isinstance(first, Executed)
+    bench.store.calls.clear()
+    assert bench.deliver(receives=2) == Skipped(first.answer)
+    assert bench.store.calls == {"find": 1}
+
+
+def test_a_redelivered_job_that_is_not_done_costs_three_round_trips() -> None:
+    bench = Bench()
+    bench.deliver(receives=2)
+    assert bench.store.calls == {"find": 1, "claim": 1, "complete": 1}
+
+
+def test_a_running_job_is_deferred_to_the_end_of_its_lease() -> None:
+    bench = Bench()
+    end = bench.clock.now() + LEASE
+    bench.memory.claim(JOB, owner="another", lease=LEASE)
+    bench.clock.advance(seconds=20)
+    assert bench.deliver() == Deferred(end)
+    assert bench.deliver(receives=2) == Deferred(end)
+    assert not bench.runs
+
+
+def test_a_lapsed_lease_is_taken_over_with_the_next_attempt() -> None:
+    bench = Bench()
+    bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    bench.clock.advance(seconds=61)
+    assert isinstance(bench.deliver(receives=2), Executed)
+    assert [attempt.number for attempt in bench.runs] == [2]
+
+
+def test_another_payload_under_the_same_id_is_rejected_on_every_path() -> None:
+    bench = Bench()
+    other = job("1", amount=9999)
+    bench.memory.claim(JOB, owner="running", lease=LEASE)
+    assert bench.deliver(other) == Rejected("payload_mismatch")
+    bench.clock.advance(seconds=61)
+    assert bench.deliver(other, receives=2) == Rejected("payload_mismatch")
+    bench.deliver()
+    assert bench.deliver(other) == Rejected("payload_mismatch")
+    assert bench.deliver(other, receives=2) == Rejected("payload_mismatch")
+    assert [attempt.number for attempt in bench.runs] == [2]
+
+
+def test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old() -> None:
+    """An old copy may show a payload that its worker has forgotten since; only the claim decides."""
+    bench = Bench()
+    other = job("1", amount=9999)
+    bench.memory.claim(JOB, owner="a", lease=LEASE)
+    old_copy = bench.record()
+    bench.memory.release(Claim(JOB.key, "a", 1), "CardExpired", forget_payload=True)
+    bench.store.find = lambda key: old_copy  # type: ignore[method-assign]
+    assert isinstance(bench.deliver(other, receives=2), Executed)
+
+
+def test_a_completed_record_past_its_retention_runs_again() -> None:
+    bench = Bench()
+    bench.deliver()
+    bench.clock.time += RETENTION + timedelta(seconds=1)
+    assert isinstance(bench.deliver(receives=2), Executed)
+    assert [attempt.number for attempt in bench.runs] == [1, 2]
+
+
+def test_an_unknown_operation_waits_for_its_deployment_and_claims_nothing() -> None:
+    bench = Bench()
+    unknown = job("1", operation="not-yet-deployed")
+    assert [bench.deliver(unknown, receives) for receives in (1, 9)] == [Failed(Failure.UNKNOWN_OPERATION)] * 2
+    assert bench.deliver(unknown, 10) == Rejected("unknown_operation")
+    assert not bench.store.calls
+
+
+def test_payloads_that_cannot_be_compared_count_as_matching_and_are_told() -> None:
+    bench = Bench()
+    bench.store.claim = lambda job, **_: Completed(Answer("1"), verified=False)  # type: ignore[method-assign]
+    assert bench.deliver() == Skipped(Answer("1"))
+    assert bench.events.unverified == [JOB]
+
+
+# Attempts.
+
+
+def test_attempts_above_the_limit_are_rejected_unrun_and_released() -> None:
+    bench = Bench(fail(KeyError("x")), max_attempts=2)
+    outcomes = [bench.deliver(receives=receives) for receives in (1, 2, 3)]
+    assert outcomes == [
+        Failed(Failure.OPERATION_RAISED, "KeyError"),
+        Failed(Failure.OPERATION_RAISED, "KeyError"),
+        Rejected("attempts_exhausted", "", "KeyError", 3),
+    ]
+    assert len(bench.runs) == 2
+    assert bench.record().owner is None
+    assert bench.record().last_error == "KeyError"
+
+
+def test_a_first_receive_buys_one_run_whatever_the_attempts() -> None:
+    bench = Bench(fail(KeyError()), max_attempts=1)
+    bench.deliver()
+    assert isinstance(bench.deliver(receives=2), Rejected)
+    assert bench.deliver(receives=1) == Failed(Failure.OPERATION_RAISED, "KeyError")
+    assert isinstance(bench.deliver(receives=2), Rejected)
+    assert len(bench.runs) == 2
+
+
+def test_attempts_that_were_killed_say_so() -> None:
+    bench = Bench(max_attempts=1)
+    bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    bench.clock.advance(seconds=61)
+    assert bench.deliver(receives=2) == Rejected("attempts_exhausted", "killed or timed out", None, 2)
+
+
+def test_receives_without_attempts_exhaust_nothing() -> None:
+    bench = Bench(max_attempts=1)
+    bench.memory.claim(JOB, owner="another", lease=LEASE)
+    assert all(isinstance(bench.deliver(receives=receives), Deferred) for receives in range(2, 20))
+    bench.memory.release(Claim(JOB.key, "another", 1), "Error")
+    bench2 = Bench(max_attempts=1)
+    assert isinstance(bench2.deliver(receives=50), Executed)
+
+
+def test_each_attempt_has_its_own_execution_id_and_the_same_effect_key() -> None:
+    bench = Bench(fail(OSError()))
+    bench.deliver()
+    bench.deliver(receives=2)
+    first, second = bench.runs
+    assert (first.number, second.number) == (1, 2)
+    assert first.execution_id != second.execution_id
+    assert first.effect_key("charge") == second.effect_key("charge")
+
+
+def test_an_attempt_knows_the_time_it_has() -> None:
+    bench = Bench()
+    start = bench.clock.now()
+    bench.deliver(within=30)
+    bench.deliver(job("2"), within=None)
+    assert [attempt.deadline for attempt in bench.runs] == [start + timedelta(seconds=30) - MARGIN, None]
+
+
+# After running.
+
+
+def test_a_transient_error_releases_the_job_for_the_next_delivery() -> None:
+    bench = Bench(fail(TimeoutError()))
+    assert bench.deliver() == Failed(Failure.OPERATION_RAISED, "TimeoutError")
+    record = bench.record()
+    assert (record.owner, record.last_error, record.attempts) == (None, "TimeoutError", 1)
+    assert isinstance(bench.deliver(receives=2), Failed)
+    assert len(bench.runs) == 2
+
+
+def test_a_permanent_error_is_rejected_at_once_and_a_corrected_payload_may_run() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.payload.get("amount") == 10:
+            raise PermanentError("invalid_payload", "amount: expected less")
+        return "ok"
+
+    bench = Bench(run)
+    rejected = Rejected("invalid_payload", "amount: expected less", "PermanentError", 1)
+    assert bench.deliver() == rejected
+    assert bench.record().fingerprint is None
+    assert bench.deliver(job("1", amount=9)) == Executed(Answer('"ok"'))
+
+
+def test_a_rejection_is_not_cached() -> None:
+    bench = Bench(fail(PermanentError("card_expired")))
+    bench.deliver()
+    bench.deliver()
+    assert len(bench.runs) == 2
+
+
+def test_a_permanent_error_without_a_code_has_one() -> None:
+    class CarelessError(PermanentError):
+        def __init__(self) -> None:
+            pass
+
+    assert Bench(fail(CarelessError())).deliver() == Rejected("permanent_error", "", "CarelessError", 1)
+    assert str(PermanentError("a", "b")) == "a: b"
+
+
+def test_sys_exit_inside_an_operation_is_a_failed_attempt() -> None:
+    bench = Bench(fail(SystemExit(3)))
+    assert bench.deliver() == Failed(Failure.OPERATION_RAISED, "SystemExit")
+    assert bench.record().owner is None
+
+
+def test_an_interrupt_propagates_and_leaves_the_lease_to_lapse() -> None:
+    bench = Bench(fail(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        bench.deliver()
+    assert bench.record().owner == "run-1"
+    assert bench.store.calls == {"claim": 1}
+
+
+def test_an_operation_that_raises_our_own_errors_is_just_failing() -> None:
+    """It may use onejob itself."""
+    assert Bench(fail(StoreUnavailableError())).deliver() == Failed(Failure.OPERATION_RAISED, "StoreUnavailableError")
+
+
+async def forgotten(job: Job, attempt: Attempt) -> object:
+    return None
+
+
+def generator(job: Job, attempt: Attempt) -> Iterator[int]:
+    yield 1
+
+
+async def async_generator(job: Job, attempt: Attempt) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("hidden", [forgotten, generator, async_generator])
+def test_an_operation_that_returns_unrun_work_has_not_run(hidden: Callable[[Job, Attempt], object]) -> None:
+    bench = Bench(lambda job, attempt: hidden(job, attempt))
+    assert bench.deliver() == Failed(Failure.OPERATION_RAISED, "TypeError")
+    assert bench.record().status is Status.IN_PROGRESS
+
+
+@pytest.mark.parametrize("error", [None, ValueError("late"), PermanentError("late")])
+def test_a_late_worker_writes_nothing_and_is_never_rejected(error: Exception | None) -> None:
+    bench = Bench()
+
+    def outlived(job: Job, attempt: Attempt) -> object:
+        bench.clock.advance(seconds=61)
+        taken = bench.memory.claim(JOB, owner="another", lease=LEASE)
+        assert isinstance(taken, Acquired)
+        bench.memory.complete(taken.claim, Answer('"theirs"'))
+        if error:
+            raise error
+        return "mine"
+
+    late = Bench(outlived)
+    late.memory = bench.memory
+    late.store.inner = bench.memory
+    outcome = late.deliver()
+    assert isinstance(outcome, Failed)
+    assert outcome.reason is Failure.LEASE_LOST
+    assert bench.record().answer == Answer('"theirs"')
+
+
+def test_a_claim_that_arrives_after_its_lease_is_not_run() -> None:
+    bench = Bench()
+    claim = bench.store.claim
+
+    def slow(job: Job, *, owner: str, lease: timedelta) -> object:
+        answer = claim(job, owner=owner, lease=lease)
+        bench.clock.advance(seconds=61)
+        return answer
+
+    bench.store.claim = slow  # type: ignore[method-assign, assignment]
+    assert bench.deliver() == Failed(Failure.LEASE_LOST)
+    assert not bench.runs
+
+
+def test_an_attempt_sees_that_its_lease_is_over() -> None:
+    seen = []
+
+    def run(job: Job, attempt: Attempt) -> object:
+        seen.append(attempt.lost())
+        bench.clock.advance(seconds=60)
+        seen.append(attempt.lost())
+        return None
+
+    bench = Bench(run)
+    bench.deliver()
+    assert seen == [False, True]
+
+
+def test_an_answer_that_cannot_be_kept_never_repeats_the_effect() -> None:
+    bench = Bench(lambda job, attempt: 1j)
+    omitted = Answer("null", "unserializable: complex")
+    assert bench.deliver() == Executed(omitted)
+    assert bench.deliver() == Skipped(omitted)
+    bench = Bench(lambda job, attempt: "x" * 100)
+    bench.store.max_answer_bytes = 50
+    assert bench.deliver() == Executed(Answer("null", "too_large: 102 bytes"))
+
+
+def test_an_operation_may_change_its_payload() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        job.payload["processed"] = True
+        raise OSError
+
+    bench = Bench(run)
+    bench.deliver()
+    assert JOB.payload == {"amount": 10}
+    assert bench.deliver(receives=2) == Failed(Failure.OPERATION_RAISED, "OSError")
+
+
+# A store that fails.
+
+
+def test_a_store_that_cannot_be_asked_runs_nothing() -> None:
+    bench = Bench(claim=["fails"] * 10)
+    assert bench.deliver() == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+    assert not bench.runs
+    assert bench.store.calls == {"claim": STORE_TRIES}
+    assert bench.clock.slept == [timedelta(milliseconds=50), timedelta(milliseconds=100)]
+
+
+def test_a_lookup_that_fails_runs_nothing() -> None:
+    bench = Bench(find=["fails"] * 10)
+    assert bench.deliver(receives=2) == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+    assert bench.store.calls == {"find": STORE_TRIES}
+
+
+def test_a_foreign_record_runs_nothing() -> None:
+    bench = Bench(claim=[ForeignRecordError()] * 10)
+    assert bench.deliver() == Failed(Failure.STORE_UNAVAILABLE, "ForeignRecordError")
+
+
+@pytest.mark.parametrize("fault", ["fails", "landed"])
+def test_a_claim_is_asked_again_and_runs_once(fault: str) -> None:
+    bench = Bench(claim=[fault])
+    assert isinstance(bench.deliver(), Executed)
+    assert [attempt.number for attempt in bench.runs] == [1]
+
+
+@pytest.mark.parametrize("fault", ["fails", "landed"])
+def test_a_completion_is_written_again_until_it_lands(fault: str) -> None:
+    bench = Bench(complete=[fault] * 8)
+    assert isinstance(bench.deliver(), Executed)
+    assert bench.record().status is Status.COMPLETED
+    assert len(bench.runs) == 1
+
+
+def test_pauses_double_up_to_two_seconds() -> None:
+    bench = Bench(complete=["fails"] * 8)
+    bench.deliver()
+    assert [pause.total_seconds() for pause in bench.clock.slept] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
+
+
+def test_a_completion_that_cannot_be_written_until_the_margin_is_lost_and_not_released() -> None:
+    bench = Bench(complete=["fails"] * 1000)
+    start = bench.clock.now()
+    assert bench.deliver(within=30) == Failed(Failure.COMPLETION_LOST, "StoreUnavailableError")
+    assert timedelta(seconds=24) <= bench.clock.now() - start <= timedelta(seconds=25)
+    assert bench.record().owner == "run-1"
+    assert bench.store.calls["release"] == 0
+
+
+def test_without_a_deadline_a_completion_is_tried_for_one_lease() -> None:
+    bench = Bench(complete=["fails"] * 1000)
+    start = bench.clock.now()
+    assert isinstance(bench.deliver(within=None), Failed)
+    assert timedelta(seconds=59) <= bench.clock.now() - start <= LEASE
+
+
+def test_an_answer_that_comes_after_the_margin_is_still_tried_once() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        late.clock.advance(seconds=28)
+        return "late"
+
+    late = Bench(run)
+    assert isinstance(late.deliver(within=30), Executed)
+    late = Bench(run, complete=["fails"])
+    assert isinstance(late.deliver(within=30), Failed)
+    assert late.store.calls["complete"] == 1
+
+
+def test_a_release_that_fails_is_told_beside_the_outcome() -> None:
+    bench = Bench(fail(ValueError()), release=["fails"] * 10)
+    assert bench.deliver() == Failed(Failure.OPERATION_RAISED, "ValueError")
+    assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
+    bench = Bench(fail(PermanentError("no")), release=["fails"] * 10)
+    assert isinstance(bench.deliver(), Rejected)
+
+
+# What is told.
+
+
+def test_every_delivery_is_told_once_with_its_run() -> None:
+    error = ValueError("x")
+    bench = Bench(fail(error))
+    bench.deliver(receives=3)
+    (trace,) = bench.events.traces
+    assert (trace.job, trace.execution_id, trace.attempt, trace.error) == (JOB, "run-1", 1, error)
+    assert trace.delivery == Delivery(3, "m")
+    assert trace.outcome == Failed(Failure.OPERATION_RAISED, "ValueError")
+
+
+def test_the_duration_covers_the_delivery() -> None:
+    bench = Bench()
+
+    def run(job: Job, attempt: Attempt) -> object:
+        slow.clock.advance(seconds=3)
+        return None
+
+    slow = Bench(run)
+    slow.deliver()
+    bench.deliver()
+    assert slow.events.traces[0].duration == timedelta(seconds=3)
+    assert bench.events.traces[0].duration == timedelta(0)
+
+
+def test_the_heartbeat_surrounds_the_operation_and_nothing_else() -> None:
+    seen: list[str] = []
+
+    @contextmanager
+    def heartbeat(lease: Lease, length: timedelta) -> Iterator[None]:
+        seen.append(f"begins for attempt {lease.claim.attempt}, {length.total_seconds():.0f} s")
+        yield
+        seen.append("ends")
+
+    bench = Bench(lambda job, attempt: seen.append("runs"))
+    parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
+    service = JobService(**parts | {"heartbeat": heartbeat})
+    service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
+    assert seen == ["begins for attempt 1, 60 s", "runs", "ends"]

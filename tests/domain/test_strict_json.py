@@ -1,0 +1,86 @@
+"""Reading JSON: one text, one value, or a named reason."""
+
+import pytest
+
+from domain.errors import InvalidJobError
+from domain.strict_json import MAX_DEPTH, Json, canonical, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty_body"),
+        (" \t\r\n", "empty_body"),
+        ("\ufeff", "empty_body"),
+        ("not json", "not_json"),
+        ('{"a":1} x', "not_json"),
+        ("{'a':1}", "not_json"),
+        ('{"a":1,"a":2}', "duplicate_member"),
+        ('{"x":{"a":1,"b":2,"a":1}}', "duplicate_member"),
+        ('{"a":NaN}', "nan_number"),
+        ('{"a":Infinity}', "infinite_number"),
+        ('{"a":-Infinity}', "infinite_number"),
+        ('{"a":1e999}', "number_overflow"),
+        ('{"a":-1e999}', "number_overflow"),
+        ('{"a":' + "9" * 5000 + "}", "number_overflow"),
+        ('{"a":' * 101 + "1" + "}" * 101, "too_deep"),
+        ("[" * 100_000, "too_deep"),
+        ("[" * 100_000 + "]" * 100_000, "too_deep"),
+        (r'{"a":"\ud800"}', "lone_surrogate"),
+        (r'{"\udfff":1}', "lone_surrogate"),
+        (r'{"a":[{"b":["\ud83d"]}]}', "lone_surrogate"),
+        ('{"a":"\ud800"}', "lone_surrogate"),
+    ],
+)
+def test_what_readers_disagree_on_is_refused_with_its_own_reason(text: str, reason: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        parse(text)
+    assert refused.value.reason == reason
+
+
+def test_whatever_the_decoder_raises_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("json.loads", explode)
+    with pytest.raises(InvalidJobError, match="not_json: MemoryError"):
+        parse("{}")
+
+
+def test_a_refusal_never_repeats_what_was_sent() -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        parse('{"card": "4111111111111111", }')
+    assert "4111" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a":[1,2.5,"x",true,null]}', {"a": [1, 2.5, "x", True, None]}),
+        ('\ufeff{"a":1}', {"a": 1}),
+        (r'"\ud83d\ude00"', "😀"),
+        ("1e308", 1e308),
+        ("[" * (MAX_DEPTH) + "]" * (MAX_DEPTH), None),
+    ],
+)
+def test_sound_json_is_read(text: str, value: Json) -> None:
+    assert value is None or parse(text) == value
+    parse(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"b": 1, "a": {"d": 1, "c": [2, 1]}}, '{"a":{"c":[2,1],"d":1},"b":1}'),
+        ({"n": 1.0, "m": 1e2, "z": -0.0, "h": 0.1}, '{"h":0.1,"m":100,"n":1,"z":0}'),
+        ({"é": "ü"}, '{"é":"ü"}'),
+        ([True, False, None, ""], '[true,false,null,""]'),
+    ],
+)
+def test_a_value_has_one_canonical_text(value: Json, text: str) -> None:
+    assert canonical(value) == text
+
+
+def test_what_is_not_json_has_no_canonical_text() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical({"a": float("nan")})

@@ -1,0 +1,22 @@
+"""A clock that stands still until a test moves it."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class FakeClock:
+    """Starts at the real present, since an emulator deletes by its own clock; sleeping moves it and is remembered."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        now = start or datetime.now(UTC)
+        self.time = now.replace(microsecond=0)
+        self.slept: list[timedelta] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, duration: timedelta) -> None:
+        self.slept.append(duration)
+        self.time += duration
+
+    def advance(self, **amount: float) -> None:
+        self.time += timedelta(**amount)

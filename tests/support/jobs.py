@@ -1,0 +1,45 @@
+"""Jobs, operations and events for tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from domain.attempt import Attempt
+from domain.job import Job, JobFactory
+from domain.operation import Operation, OperationFunction, Operations
+from domain.ports.events import Trace
+from domain.strict_json import Json
+
+
+def answer_ok(job: Job, attempt: Attempt) -> object:
+    return {"job_id": job.job_id, "execution_id": attempt.execution_id}
+
+
+def operations(run: OperationFunction = answer_ok, *, volatile: frozenset[str] = frozenset()) -> Operations:
+    return Operations(Operation("default", run, volatile))
+
+
+def job(job_id: str = "job-001", **message: Json) -> Job:
+    return JobFactory("test", operations()).job({"job_id": job_id, **message})
+
+
+def counting_ids(prefix: str = "run") -> Callable[[], str]:
+    numbers = iter(range(1, 1_000_000))
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+@dataclass
+class RecordedEvents:
+    """`JobEvents` that remembers."""
+
+    traces: list[Trace] = field(default_factory=list)
+    unverified: list[Job] = field(default_factory=list)
+    failed_releases: list[Exception] = field(default_factory=list)
+
+    def finished(self, trace: Trace) -> None:
+        self.traces.append(trace)
+
+    def fingerprint_unverified(self, job: Job) -> None:
+        self.unverified.append(job)
+
+    def release_failed(self, job: Job, error: Exception) -> None:
+        self.failed_releases.append(error)
