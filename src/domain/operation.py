@@ -3,17 +3,15 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from domain.attempt import Attempt
 from domain.identity import NAME
-
-if TYPE_CHECKING:
-    from domain.job import Job
+from domain.job import Job
 
 DEFAULT_OPERATION: Final = "default"
 
-type OperationFunction = Callable[["Job", Attempt], object]
+type OperationFunction = Callable[[Job, Attempt], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dependency_injector.providers import Callable, Dependency, Factory, Provide
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
 from adapters.system import SystemClock, ThreadCrew, jitter, new_id
-from domain.job import JobFactory
+from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.ports.clock import Clock
 from domain.ports.store import IdempotencyStore

@@ -1,12 +1,10 @@
 """AWS for tests: moto in process, or the guarded emulator over HTTP; and what is made there."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
@@ -15,7 +13,7 @@ from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.store import DynamoDBIdempotencyStore
 from domain.ports.clock import Clock
 from entrypoints.container import sdk_config
-from entrypoints.emulator.launcher import Emulator, emulator
+from entrypoints.emulator.launcher import Emulator, emulator, only_environment
 from entrypoints.settings import Backend, Settings
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ _stack: list[Any] = []
 def in_process() -> Iterator[None]:
     """moto: no sockets, one thread at a time."""
     keys = {"AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t", "AWS_DEFAULT_REGION": "us-east-1"}
-    with clean_environment(keys), mock_aws():
+    with only_environment(keys), mock_aws():
         create_table()
         yield
 
@@ -40,7 +38,7 @@ def emulated() -> Iterator[Emulator]:
     """The emulator, shared by the whole run and emptied for each use, with the table made."""
     running = shared_emulator()
     running.reset()
-    with clean_environment(running.environment()):
+    with only_environment(running.environment()):
         create_table()
         yield running
 
@@ -57,16 +55,6 @@ def stop_shared_emulator() -> None:
     while _stack:
         _stack.pop().__exit__(None, None, None)
     shared_emulator.cache_clear()
-
-
-@contextmanager
-def clean_environment(environment: dict[str, str]) -> Iterator[None]:
-    """No `AWS_*` variable but these, and no default session made under others."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    with patch.dict(os.environ, kept | environment, clear=True):
-        boto3.DEFAULT_SESSION = None
-        yield
-        boto3.DEFAULT_SESSION = None
 
 
 def create_table(name: str = TABLE) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from domain.attempt import Attempt
-from domain.job import Job, JobFactory
+from domain.job import Job
+from domain.job_factory import JobFactory
 from domain.operation import Operation, OperationFunction, Operations
 from domain.ports.events import Trace
 from domain.strict_json import Json

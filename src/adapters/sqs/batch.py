@@ -26,7 +26,8 @@ from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
 from domain.delivery import Delivery
 from domain.errors import InvalidJobError
-from domain.job import Job, JobFactory
+from domain.job import Job
+from domain.job_factory import JobFactory
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.clock import Clock
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ class Emulator:
         return f"http://127.0.0.1:{self.port}"
 
     def environment(self) -> dict[str, str]:
-        """What makes the AWS SDKs and tools talk to it and to nothing else. To replace every `AWS_*` there is."""
+        """What makes the AWS SDKs and tools talk to it; no other `AWS_*` may stand beside it (`only_environment`)."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ACCESS_KEY_ID": "test",
@@ -67,6 +67,23 @@ class Emulator:
         request = urllib.request.Request(f"{self.url}{path}", method=method)  # noqa: S310
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         direct.open(request, timeout=5).read()
+
+
+@contextmanager
+def only_environment(environment: Mapping[str, str]) -> Iterator[None]:
+    """Until the end, the process has PATH and this for its environment, and boto3 has forgotten what it knew."""
+    import boto3
+
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update({"PATH": before.get("PATH", os.defpath)} | dict(environment))
+    boto3.DEFAULT_SESSION = None
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        boto3.DEFAULT_SESSION = None
 
 
 @contextmanager

@@ -1,0 +1,58 @@
+"""The one factory that makes a job from a message, or says why that is none."""
+
+from dataclasses import dataclass
+
+from domain.errors import InvalidJobError
+from domain.identity import clean_id, clean_name, fingerprint, job_key
+from domain.job import Job
+from domain.operation import DEFAULT_OPERATION, Operations
+from domain.strict_json import Json
+
+
+@dataclass(frozen=True, slots=True)
+class JobFactory:
+    """Makes jobs for one namespace. `operations` is asked for the volatile members that a fingerprint leaves out."""
+
+    namespace: str
+    operations: Operations
+
+    def job(self, message: Json) -> Job:
+        """A job from `{"job_id": ..., "operation"?: ..., "tenant"?: ..., ...payload}`.
+
+        Raises `InvalidJobError`: `not_an_object`, `missing_job_id`, `invalid_job_id`, `invalid_operation`,
+        `missing_tenant`, `invalid_tenant`, `invalid_payload`.
+        """
+        if not isinstance(message, dict):
+            raise InvalidJobError("not_an_object", f"expected object, got {_json_type(message)}")
+        payload = dict(message)
+        job_id = clean_id(payload.pop("job_id", None), "job_id")
+        operation = clean_name(payload.pop("operation", DEFAULT_OPERATION), "operation")
+        tenant = clean_id(payload.pop("tenant"), "tenant") if "tenant" in payload else None
+        return Job(
+            key=job_key(self.namespace, operation, job_id, tenant),
+            job_id=job_id,
+            tenant=tenant,
+            payload=payload,
+            fingerprint=self._fingerprint(operation, payload),
+        )
+
+    def _fingerprint(self, operation: str, payload: dict[str, Json]) -> str:
+        known = self.operations.find(operation)
+        try:
+            return fingerprint(payload, known.volatile if known else ())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidJobError("invalid_payload", f"not JSON: {type(error).__name__}") from error
+
+
+def _json_type(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "number"

@@ -1,0 +1,173 @@
+"""Our layer under a bare `@idempotent_function`: what Powertools promises, and a fence."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+    IdempotencyPersistenceLayerError,
+    IdempotencyValidationError,
+)
+
+from adapters.powertools.layer import LONGEST_INVOCATION, FencedDynamoDBPersistenceLayer, FenceLostError
+from tests.support.aws import TABLE, in_process, layer
+from tests.support.aws_faults import aws_requests
+from tests.support.sqs import Context
+
+type Run = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture(autouse=True)
+def _aws() -> Iterator[None]:
+    with in_process():
+        yield
+
+
+def bare(
+    run: Run, *, over: FencedDynamoDBPersistenceLayer | None = None, prefix: str = "pay", **config: Any
+) -> Callable[..., Any]:
+    settings = {"event_key_jmespath": "job_id", "lambda_context": Context(), **config}
+
+    @idempotent_function(
+        data_keyword_argument="message",
+        persistence_store=over or layer(),
+        config=IdempotencyConfig(**settings),
+        key_prefix=prefix,
+    )
+    def function(message: dict[str, Any]) -> object:
+        return run(message)
+
+    return function
+
+
+def items() -> list[dict[str, Any]]:
+    table: Any = boto3.resource("dynamodb").Table(TABLE)
+    found: list[dict[str, Any]] = table.scan()["Items"]
+    return found
+
+
+def lapse() -> None:
+    table: Any = boto3.resource("dynamodb").Table(TABLE)
+    (stored,) = items()
+    table.update_item(
+        Key={"id": stored["id"]},
+        UpdateExpression="SET in_progress_expiration = :past",
+        ExpressionAttributeValues={":past": 1},
+    )
+
+
+def test_it_runs_once_and_replays() -> None:
+    runs: list[dict[str, Any]] = []
+    function = bare(lambda message: runs.append(message) or {"paid": 1})
+    assert [function(message={"job_id": "1"}) for _ in range(3)] == [{"paid": 1}] * 3
+    assert len(runs) == 1
+    (stored,) = items()
+    assert (stored["status"], stored["attempts"]) == ("COMPLETED", 1)
+
+
+def test_a_duplicate_beside_the_first_is_refused() -> None:
+    def run(message: dict[str, Any]) -> object:
+        with pytest.raises(IdempotencyAlreadyInProgressError):
+            bare(lambda message: "second")(message=message)
+        return "first"
+
+    assert bare(run)(message={"job_id": "1"}) == "first"
+
+
+def test_a_failed_function_releases_its_record_and_raises_its_own_error() -> None:
+    def run(message: dict[str, Any]) -> object:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bare(run)(message={"job_id": "1"})
+    (stored,) = items()
+    assert (stored["status"], stored["in_progress_expiration"], stored["attempts"]) == ("INPROGRESS", 0, 1)
+    assert bare(lambda message: "again")(message={"job_id": "1"}) == "again"
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()])
+def test_a_late_worker_neither_overwrites_nor_deletes(error: Exception | None) -> None:
+    def outlived(message: dict[str, Any]) -> object:
+        lapse()
+        assert bare(lambda message: "theirs")(message=message) == "theirs"
+        if error:
+            raise error
+        return "late"
+
+    with pytest.raises(IdempotencyPersistenceLayerError) as refused:
+        bare(outlived)(message={"job_id": "1"})
+    assert isinstance(refused.value.__cause__, FenceLostError)
+    (stored,) = items()
+    assert (stored["status"], json.loads(stored["data"]), stored["attempts"]) == ("COMPLETED", "theirs", 2)
+
+
+def test_without_a_lambda_context_a_claim_still_has_a_lease() -> None:
+    seen: list[dict[str, Any]] = []
+    with pytest.warns(UserWarning, match="register_lambda_context"):
+        bare(lambda message: seen.extend(items()), lambda_context=None)(message={"job_id": "1"})
+    lease = datetime.fromtimestamp(int(seen[0]["in_progress_expiration"]) / 1000, UTC)
+    assert LONGEST_INVOCATION - timedelta(seconds=30) < lease - datetime.now(UTC) <= LONGEST_INVOCATION
+
+
+@pytest.mark.parametrize("name", ["claim", "completion"])
+def test_a_lost_answer_costs_no_second_run(name: str) -> None:
+    """Here the SDK itself tries again, as it does by default."""
+    runs: list[object] = []
+    over = FencedDynamoDBPersistenceLayer(TABLE)
+    plan: Any = ["lost"] if name == "claim" else ["ok", "lost"]
+    with aws_requests(UpdateItem=plan):
+        bare(lambda message: runs.append(1), over=over)(message={"job_id": "1"})
+        bare(lambda message: runs.append(1), over=over)(message={"job_id": "1"})
+    assert runs == [1]
+
+
+def test_payload_validation_works_as_in_the_stock_layer() -> None:
+    function = bare(lambda message: "x", payload_validation_jmespath="amount")
+    function(message={"job_id": "1", "amount": 1})
+    assert function(message={"job_id": "1", "amount": 1}) == "x"
+    with pytest.raises(IdempotencyValidationError):
+        function(message={"job_id": "1", "amount": 2})
+
+
+def test_a_nested_function_keeps_a_fence_of_its_own() -> None:
+    inner = bare(lambda message: "inner", prefix="inner")
+    outer = bare(lambda message: inner(message={"job_id": "2"}), prefix="outer")
+    assert outer(message={"job_id": "1"}) == "inner"
+    assert {stored["status"] for stored in items()} == {"COMPLETED"}
+    assert len(items()) == 2
+
+
+def test_a_nested_function_on_the_same_layer_is_refused_instead_of_written_to_the_wrong_record() -> None:
+    """Powertools keeps the key prefix on the layer, and the inner function changes it for the outer one."""
+    shared = layer()
+    inner = bare(lambda message: "inner", prefix="inner", over=shared)
+    outer = bare(lambda message: inner(message={"job_id": "2"}), prefix="outer", over=shared)
+    with pytest.raises(IdempotencyPersistenceLayerError, match="held by another, finished or gone"):
+        outer(message={"job_id": "1"})
+    by_key = {stored["id"].partition("#")[0]: stored["status"] for stored in items()}
+    assert by_key == {"inner": "COMPLETED", "outer": "INPROGRESS"}
+
+
+def test_a_sort_key_table_is_served() -> None:
+    boto3.client("dynamodb").create_table(
+        TableName="composite",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    over = FencedDynamoDBPersistenceLayer("composite", key_attr="pk", sort_key_attr="sk", static_pk_value="tenant#1")
+    runs: list[object] = []
+    function = bare(lambda message: runs.append(1), over=over)
+    function(message={"job_id": "1"})
+    function(message={"job_id": "1"})
+    table: Any = boto3.resource("dynamodb").Table("composite")
+    (stored,) = table.scan()["Items"]
+    assert (stored["pk"], stored["status"], len(runs)) == ("tenant#1", "COMPLETED", 1)

@@ -1,0 +1,421 @@
+"""A batch from event to answer: every outcome's message, lanes, and the deadline."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from threading import Event, Semaphore, Thread
+from typing import Any
+
+import pytest
+
+from domain.answer import Answer
+from domain.attempt import Attempt
+from domain.errors import PermanentError
+from domain.job import Job
+from domain.outcome import Outcome
+from domain.record import Claim, Status
+from tests.support.sqs import Worker, record
+
+TEST_EVENT = '{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}'
+
+
+def body(job_id: str = "1", **payload: Any) -> str:
+    return json.dumps({"job_id": job_id, **payload})
+
+
+def failing(*job_ids: str, error: BaseException | None = None) -> Callable[[Job, Attempt], object]:
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id in job_ids:
+            raise error or OSError("told to fail")
+        return "ok"
+
+    return run
+
+
+def reasons(worker: Worker) -> list[str]:
+    return [reason["reason"] for reason in buried(worker)]
+
+
+def buried(worker: Worker) -> list[dict[str, Any]]:
+    return [json.loads(letter.attributes["onejob"]["StringValue"]) for letter in worker.queue.letters]
+
+
+# What becomes of a message
+
+
+def test_executed_and_skipped_messages_are_done() -> None:
+    worker = Worker()
+    assert worker.handle(record("a", body()), record("b", body())) == []
+    assert worker.handle(record("c", body())) == []
+    assert worker.runs == ["1"]
+    assert worker.queue.timeouts == {}
+    assert worker.queue.deleted == [], "Lambda deletes what is not reported"
+
+
+def test_a_duplicate_of_a_running_job_comes_back_when_its_lease_is_over() -> None:
+    worker = Worker()
+    job = worker.batches.factory.job({"job_id": "1"})
+    worker.memory.claim(job, owner="another", lease=timedelta(seconds=60))
+    assert worker.handle(record("a", body())) == ["a"]
+    assert worker.queue.timeouts == {"a": 61}, "strictly after the end of the lease"
+
+
+def test_a_deferral_is_never_shorter_than_the_backoff() -> None:
+    worker = Worker()
+    job = worker.batches.factory.job({"job_id": "1"})
+    worker.memory.claim(job, owner="another", lease=timedelta(seconds=2))
+    worker.handle(record("a", body(), receives=5))
+    assert worker.queue.timeouts == {"a": 80}
+
+
+@pytest.mark.parametrize(("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (7, 320), (8, 450), (100, 450)])
+def test_a_failed_message_comes_back_after_its_backoff(receives: int, seconds: int) -> None:
+    """With the least jitter: half of 10 s, doubled for each receive, of 900 s at most."""
+    worker = Worker(failing("1"), max_attempts=1000)
+    assert worker.handle(record("a", body(), receives=receives)) == ["a"]
+    assert worker.queue.timeouts == {"a": seconds}
+
+
+def test_an_outage_is_waited_out_for_a_minute_at_least() -> None:
+    worker = Worker()
+    worker.store._faults = {"claim": ["fails"] * 3}
+    assert worker.handle(record("a", body())) == ["a"]
+    assert worker.queue.timeouts == {"a": 60}
+    assert worker.runs == []
+
+
+def test_a_rejected_message_is_buried_with_its_reason_and_done() -> None:
+    worker = Worker(failing("1", error=PermanentError("card_expired", "card: expected a later date")))
+    assert worker.handle(record("a", body())) == []
+    (letter,) = worker.queue.letters
+    assert letter.message.body == body()
+    assert buried(worker) == [
+        {
+            "reason": "card_expired",
+            "detail": "card: expected a later date",
+            "error_type": "PermanentError",
+            "attempts": 1,
+            "receives": 1,
+            "first_sent": None,
+            "message_id": "a",
+            "request_id": "request-1",
+        }
+    ]
+
+
+def test_an_unreadable_message_is_buried_with_its_reason_and_its_batch_mates_run() -> None:
+    worker = Worker()
+    assert worker.handle(record("a", "not json"), record("b", body()), record("c", "{}")) == []
+    assert reasons(worker) == ["not_json", "missing_job_id"]
+    assert worker.runs == ["1"]
+    assert worker.events.told == [("turned_away", "not_json"), ("turned_away", "missing_job_id")]
+
+
+def test_a_burial_that_fails_keeps_the_message() -> None:
+    worker = Worker(failing("1", error=PermanentError("no")))
+    worker.queue.burying_fails = True
+    assert worker.handle(record("a", body()), record("b", "not json", receives=2)) == ["a", "b"]
+    assert worker.queue.timeouts == {"a": 5, "b": 10}
+    assert ("burial_failed", "a") in worker.events.told
+
+
+def test_a_test_event_of_s3_is_done() -> None:
+    worker = Worker()
+    assert worker.handle(record("a", TEST_EVENT)) == []
+    assert worker.queue.letters == []
+    assert worker.events.told == [("test_event", "a")]
+
+
+def test_a_message_older_than_the_retention_is_stale_since_its_record_may_be_gone() -> None:
+    worker = Worker()
+    sent = worker.clock.now() - timedelta(days=28)
+    assert worker.handle(record("a", body(), sent_at=sent)) == []
+    assert worker.runs == ["1"]
+    worker.handle(record("b", body("2"), sent_at=sent - timedelta(seconds=1)))
+    assert worker.runs == ["1"]
+    assert reasons(worker) == ["stale"]
+
+
+def test_the_age_of_a_redriven_message_counts_from_its_first_sending() -> None:
+    worker = Worker()
+    old = round((worker.clock.now() - timedelta(days=29)).timestamp() * 1000)
+    burial = {"onejob": {"dataType": "String", "stringValue": json.dumps({"first_sent": old})}}
+    worker.handle(record("a", body(), sent_at=worker.clock.now(), attributes=burial))
+    assert reasons(worker) == ["stale"]
+    assert buried(worker)[0]["first_sent"] == old
+
+
+def test_a_failing_visibility_call_changes_no_outcome() -> None:
+    worker = Worker(failing("2"))
+    worker.queue.settling_fails = True
+    assert worker.handle(record("a", body()), record("b", body("2"))) == ["b"]
+    assert worker.events.told == [("settling_failed", (0, 1))]
+
+
+def test_what_nobody_foresaw_fails_one_message_and_no_other() -> None:
+    worker = Worker()
+
+    def broken(job: Job, **rest: Any) -> Outcome:
+        if job.job_id == "1":
+            raise KeyError("bug")
+        return worker.service.process(job, **rest)
+
+    worker.batches = replace(worker.batches, process=broken)
+    assert worker.handle(record("a", body()), record("b", body("2"))) == ["a"]
+    assert worker.events.told == [("crashed", "KeyError")]
+    assert worker.queue.timeouts == {"a": 5}
+
+
+def test_a_message_that_breaks_the_reading_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker()
+    monkeypatch.setattr("adapters.sqs.batch.first_sent", lambda message: 1 / 0 if message.message_id == "a" else None)
+    assert worker.handle(record("a", body()), record("b", body("2"))) == ["a"]
+    assert worker.events.told == [("crashed", "ZeroDivisionError")]
+
+
+def test_the_failures_are_answered_in_order() -> None:
+    worker = Worker(failing("2", "4"))
+    records = [record(f"m{number}", body(str(number))) for number in range(1, 6)]
+    assert worker.handle(*records) == ["m2", "m4"]
+
+
+def test_when_all_fail_nothing_is_raised() -> None:
+    assert Worker(failing("1")).handle(record("a", body())) == ["a"]
+
+
+def test_the_lease_outlasts_the_invocation_by_the_grace() -> None:
+    worker = Worker(failing("1", error=KeyboardInterrupt()))
+    end = worker.clock.now() + timedelta(seconds=30)
+    with pytest.raises(KeyboardInterrupt):
+        worker.handle(record("a", body()), seconds=30)
+    held = worker.record_of("1")
+    assert held is not None
+    assert held.lease_until == end + timedelta(seconds=30)
+
+
+# Lanes
+
+
+def test_records_of_one_job_run_one_after_another_whatever_their_payload() -> None:
+    worker = Worker()
+    records = [record("a", body(amount=1)), record("b", body(amount=2)), record("c", body(amount=1))]
+    assert worker.handle(*records) == []
+    assert worker.runs == ["1"]
+    assert reasons(worker) == ["payload_mismatch"]
+
+
+def test_the_rest_of_a_lane_goes_back_with_the_record_that_stopped_it() -> None:
+    worker = Worker(failing("1"))
+    records = [record("a", body(), receives=4), record("b", body(), receives=1), record("c", body("2"))]
+    assert worker.handle(*records) == ["a", "b"]
+    assert worker.queue.timeouts == {"a": 40, "b": 40}
+    assert worker.runs == ["1", "2"]
+
+
+def test_fifo_groups_keep_their_order_and_stop_at_the_first_that_is_not_done() -> None:
+    worker = Worker(failing("3"))
+    records = [record(f"r{number}", body(str(number)), group="g") for number in range(1, 6)]
+    assert worker.handle(*records) == ["r3", "r4", "r5"]
+    assert worker.runs == ["1", "2", "3"]
+    assert worker.queue.timeouts == {"r3": 5, "r4": 5, "r5": 5}
+
+
+def test_fifo_groups_do_not_wait_for_one_another() -> None:
+    worker = Worker(failing("1"))
+    records = [record("a", body("1"), group="g"), record("b", body("2"), group="h")]
+    assert worker.handle(*records) == ["a"]
+    assert worker.runs == ["1", "2"]
+
+
+def test_a_buried_message_gives_up_its_place_in_its_group() -> None:
+    worker = Worker(failing("2", error=PermanentError("no")))
+    records = [
+        record("a", "not json", group="g"),
+        record("b", body("2"), group="g"),
+        record("c", body("3"), group="g"),
+    ]
+    assert worker.handle(*records) == []
+    assert reasons(worker) == ["not_json", "no"]
+    assert worker.runs == ["2", "3"]
+
+
+def test_a_message_that_cannot_be_buried_stops_its_group() -> None:
+    worker = Worker()
+    worker.queue.burying_fails = True
+    assert worker.handle(record("a", "not json", group="g"), record("b", body("2"), group="g")) == ["a", "b"]
+    assert worker.runs == []
+
+
+def test_a_group_id_on_a_standard_queue_orders_nothing() -> None:
+    worker = Worker(failing("1"))
+    standard = "arn:aws:sqs:us-east-1:000000000000:jobs"
+    records = [record(f"m{number}", body(str(number)), group="tenant", queue=standard) for number in (1, 2)]
+    assert worker.handle(*records) == ["m1"]
+    assert worker.runs == ["1", "2"]
+
+
+# Receives are not attempts
+
+
+def test_deferrals_and_late_starts_never_bury_a_healthy_job() -> None:
+    worker = Worker(max_attempts=1)
+    job = worker.batches.factory.job({"job_id": "1"})
+    worker.memory.claim(job, owner="another", lease=timedelta(hours=1))
+    for receives in range(1, 6):
+        assert worker.handle(record("a", body(), receives=receives)) == ["a"], "deferred"
+    for receives in range(6, 11):
+        assert worker.handle(record("a", body(), receives=receives), seconds=4) == ["a"], "not started"
+    worker.memory.complete(Claim(job.key, "another", 1), Answer("null"))
+    assert worker.handle(record("a", body(), receives=11)) == []
+    assert worker.queue.letters == []
+    fresh = Worker(max_attempts=1)
+    assert fresh.handle(record("a", body(), receives=11)) == []
+    assert fresh.runs == ["1"]
+
+
+def test_a_job_that_always_fails_is_buried_after_its_attempts() -> None:
+    worker = Worker(failing("1"), max_attempts=3)
+    answers = [worker.handle(record("a", body(), receives=receives)) for receives in range(1, 5)]
+    assert answers == [["a"], ["a"], ["a"], []]
+    assert worker.runs == ["1", "1", "1"]
+    (reason,) = buried(worker)
+    assert (reason["reason"], reason["error_type"], reason["attempts"], reason["receives"]) == (
+        "attempts_exhausted",
+        "OSError",
+        4,
+        4,
+    )
+
+
+# The deadline
+
+
+def test_nothing_starts_with_less_than_the_margin_left() -> None:
+    worker = Worker()
+    assert worker.handle(record("a", body()), record("b", body("2")), seconds=5) == ["a", "b"]
+    assert worker.runs == []
+    assert set(worker.queue.timeouts.values()) <= set(range(1, 11))
+    assert worker.events.told == [("no_time_to_start", 2)]
+    assert worker.store.calls == {}
+
+
+def test_a_lane_that_reaches_the_margin_starts_no_more() -> None:
+    def slow(job: Job, attempt: Attempt) -> object:
+        worker.clock.advance(seconds=10)
+        return None
+
+    worker = Worker(slow)
+    records = [record(f"m{number}", body(str(number)), group="g") for number in range(5)]
+    assert worker.handle(*records, seconds=30) == ["m3", "m4"]
+    assert worker.runs == ["0", "1", "2"]
+    assert worker.queue.timeouts == {"m3": 1, "m4": 1}
+
+
+@dataclass
+class Invocation:
+    """A handler at work in a thread of its own, whose first settling can be awaited."""
+
+    worker: Worker
+    records: list[dict[str, Any]]
+    seconds: float
+    settled: Event = field(default_factory=Event)
+    answers: list[list[str]] = field(default_factory=list)
+
+    def __enter__(self) -> "Invocation":
+        self.worker.events.flush = self.settled.set  # type: ignore[method-assign]
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+        assert self.settled.wait(10), "everything else is settled while an operation still runs"
+        assert not self.answers, "it never returns while an operation runs"
+        return self
+
+    def _run(self) -> None:
+        self.answers.append(self.worker.handle(*self.records, seconds=self.seconds))
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(10)
+
+
+def test_a_hung_operation_holds_only_its_own_message() -> None:
+    wake, others = Event(), Semaphore(0)
+
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id != "hung":
+            others.release()
+            return "ok"
+        assert all(others.acquire(timeout=10) for _ in range(9))
+        return wake.wait(10)
+
+    worker = Worker(run, threads=10)
+    records = [record(f"m{number}", body(str(number))) for number in range(9)]
+    with Invocation(worker, [*records, record("hung", body("hung"))], seconds=5.2) as invocation:
+        assert sorted(worker.queue.deleted) == [f"m{number}" for number in range(9)]
+        assert worker.queue.timeouts == {}
+        wake.set()
+    assert invocation.answers == [[]], "it came to its end in time after all"
+
+
+def test_messages_that_wait_behind_a_hung_one_are_returned_unstarted() -> None:
+    wake = Event()
+    worker = Worker(lambda job, attempt: wake.wait(10), threads=1)
+    records = [
+        record("hung", body("1"), group="g"),
+        record("b", body("2"), group="g"),
+        record("c", body("3"), group="h"),
+    ]
+    with Invocation(worker, records, seconds=5.1) as invocation:
+        assert worker.queue.timeouts == {"b": 1, "c": 1}
+        wake.set()
+    assert invocation.answers == [["b", "c"]]
+    assert worker.runs == ["1"]
+
+
+def test_a_hung_operation_that_fails_in_the_end_gets_its_own_visibility() -> None:
+    wake = Event()
+
+    def run(job: Job, attempt: Attempt) -> object:
+        assert wake.wait(10)
+        raise OSError
+
+    worker = Worker(run, threads=1)
+    with Invocation(worker, [record("a", body())], seconds=5.1) as invocation:
+        assert worker.queue.timeouts == {}
+        wake.set()
+    assert invocation.answers == [["a"]]
+    assert worker.queue.timeouts == {"a": 5}
+
+
+def test_a_deletion_that_fails_is_told() -> None:
+    wake = Event()
+    worker = Worker(lambda job, attempt: job.job_id == "1" or wake.wait(10), threads=2)
+    worker.queue.settling_fails = True
+    with Invocation(worker, [record("a", body("1")), record("b", body("2"))], seconds=5.1) as invocation:
+        assert worker.events.told == [("settling_failed", (1, 0))]
+        wake.set()
+    assert invocation.answers == [[]]
+
+
+def test_an_interrupt_is_raised_again_after_everything_else_is_settled() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id == "2":
+            raise KeyboardInterrupt
+        if job.job_id == "3":
+            raise OSError
+        return None
+
+    worker = Worker(run)
+    records = [
+        record("a", body("1")),
+        record("b", body("2")),
+        record("b2", body("2")),
+        record("c", body("3")),
+        record("d", body("4")),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        worker.handle(*records)
+    assert worker.queue.deleted == ["a", "d"]
+    assert worker.queue.timeouts == {"b2": 1, "c": 5}
+    held = worker.record_of("2")
+    assert held is not None
+    assert (held.status, held.owner) == (Status.IN_PROGRESS, "run-2")

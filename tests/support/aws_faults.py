@@ -1,0 +1,56 @@
+"""Faults where botocore talks to AWS: what the SDK, the stores and the service see of a bad day."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+from unittest.mock import patch
+
+from botocore.endpoint import Endpoint
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+
+type AwsFault = Literal["ok", "lost", "unreachable", "timeout", "throttled", "denied", "broken"]
+"""`lost`: it landed, and the answer did not arrive. `timeout`: it never arrived there."""
+
+_ERRORS = {
+    "throttled": (400, "ProvisionedThroughputExceededException"),
+    "denied": (400, "AccessDeniedException"),
+    "broken": (500, "InternalServerError"),
+}
+
+
+@dataclass
+class Requests:
+    """What was asked of AWS, by operation."""
+
+    count: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def aws_requests(**plans: Sequence[AwsFault]) -> Iterator[Requests]:
+    """Count requests, and let the first ones of each named operation (`UpdateItem=[...]`) go as planned."""
+    seen, left = Requests(), {name: list(plan) for name, plan in plans.items()}
+    original = Endpoint._do_get_response
+
+    def respond(self: Endpoint, request: Any, operation: Any, *rest: Any) -> Any:
+        seen.count[operation.name] += 1
+        plan = left.get(operation.name)
+        fault = plan.pop(0) if plan else "ok"
+        match fault:
+            case "ok":
+                return original(self, request, operation, *rest)
+            case "lost":
+                original(self, request, operation, *rest)
+                return None, ReadTimeoutError(endpoint_url=request.url)
+            case "timeout":
+                return None, ConnectTimeoutError(endpoint_url=request.url)
+            case "unreachable":
+                return None, EndpointConnectionError(endpoint_url=request.url)
+        status, code = _ERRORS[fault]
+        parsed = {"Error": {"Code": code, "Message": "told to"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        return (SimpleNamespace(status_code=status, headers={}, content=b""), parsed), None
+
+    with patch.object(Endpoint, "_do_get_response", respond):
+        yield seen
