@@ -26,8 +26,7 @@ class MemoryIdempotencyStore:
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
         with self._lock:
-            now = self._clock.now()
-            old = self._records.get(job.key)
+            old, now = self._records.get(job.key), self._clock.now()
             seen = judge(old, job, owner, now)
             if not isinstance(seen, Free):
                 return seen
@@ -50,9 +49,9 @@ class MemoryIdempotencyStore:
             record = self._records.get(claim.key)
             if _is_fenced(record, claim, Status.COMPLETED):
                 return
-            expires_at = self._clock.now() + self._retention
+            held, now = self._held(claim), self._clock.now()
             self._records[claim.key] = replace(
-                self._held(claim), status=Status.COMPLETED, answer=answer, expires_at=expires_at
+                held, status=Status.COMPLETED, answer=answer, expires_at=now + self._retention
             )
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
@@ -68,9 +67,9 @@ class MemoryIdempotencyStore:
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         with self._lock:
-            now = self._clock.now()
+            held, now = self._held(claim), self._clock.now()
             self._records[claim.key] = replace(
-                self._held(claim), lease_until=now + lease, expires_at=now + max(self._retention, lease)
+                held, lease_until=now + lease, expires_at=now + max(self._retention, lease)
             )
 
     def find(self, key: JobKey) -> Record | None:

@@ -4,7 +4,8 @@ import pytest
 
 from domain.errors import InvalidJobError
 from domain.identity import MAX_ID_BYTES, comparable, fingerprint, fingerprint_scheme, job_key
-from domain.job import Job, JobFactory
+from domain.job import Job
+from domain.job_factory import JobFactory
 from domain.operation import Operation, Operations
 from domain.strict_json import Json
 from tests.support.jobs import answer_ok, job

@@ -1,5 +1,6 @@
 """Faults where botocore talks to AWS: what the SDK, the stores and the service see of a bad day."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,19 +24,21 @@ _ERRORS = {
 
 @dataclass
 class Requests:
-    """What was asked of AWS, by operation."""
+    """What was asked of AWS, by operation, and the requests' bodies."""
 
     count: Counter[str] = field(default_factory=Counter)
+    bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 @contextmanager
 def aws_requests(**plans: Sequence[AwsFault]) -> Iterator[Requests]:
     """Count requests, and let the first ones of each named operation (`UpdateItem=[...]`) go as planned."""
     seen, left = Requests(), {name: list(plan) for name, plan in plans.items()}
-    original = Endpoint._do_get_response
+    original = vars(Endpoint)["_do_get_response"]
 
     def respond(self: Endpoint, request: Any, operation: Any, *rest: Any) -> Any:
         seen.count[operation.name] += 1
+        seen.bodies.setdefault(operation.name, []).append(json.loads(request.body))
         plan = left.get(operation.name)
         fault = plan.pop(0) if plan else "ok"
         match fault:

@@ -33,16 +33,18 @@ def bare(
 ) -> Callable[..., Any]:
     settings = {"event_key_jmespath": "job_id", "lambda_context": Context(), **config}
 
-    @idempotent_function(
+    decorate: Any = idempotent_function(
         data_keyword_argument="message",
         persistence_store=over or layer(),
         config=IdempotencyConfig(**settings),
         key_prefix=prefix,
     )
+
     def function(message: dict[str, Any]) -> object:
         return run(message)
 
-    return function
+    made: Callable[..., Any] = decorate(function)
+    return made
 
 
 def items() -> list[dict[str, Any]]:
@@ -63,7 +65,12 @@ def lapse() -> None:
 
 def test_it_runs_once_and_replays() -> None:
     runs: list[dict[str, Any]] = []
-    function = bare(lambda message: runs.append(message) or {"paid": 1})
+
+    def run(message: dict[str, Any]) -> object:
+        runs.append(message)
+        return {"paid": 1}
+
+    function = bare(run)
     assert [function(message={"job_id": "1"}) for _ in range(3)] == [{"paid": 1}] * 3
     assert len(runs) == 1
     (stored,) = items()

@@ -5,7 +5,7 @@ With `hash_function="sha256"` and the key prefix `{namespace}.{operation}` both 
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -39,18 +39,20 @@ def _aws() -> Iterator[None]:
 
 def stock(run: Run, *, context: Context | None = None) -> Callable[..., Any]:
     """A function under bare Powertools, as its documentation shows it."""
-    config = IdempotencyConfig(event_key_jmespath="job_id", hash_function="sha256", lambda_context=context)
+    config = IdempotencyConfig(event_key_jmespath="job_id", hash_function="sha256", lambda_context=cast(Any, context))
 
-    @idempotent_function(
+    decorate: Any = idempotent_function(
         data_keyword_argument="message",
         persistence_store=DynamoDBPersistenceLayer(TABLE),
         config=config,
         key_prefix="test.default",
     )
+
     def function(message: dict[str, Any]) -> object:
         return run(message)
 
-    return function
+    made: Callable[..., Any] = decorate(function)
+    return made
 
 
 def ours(owner: str = "us") -> ClaimAnswer:

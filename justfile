@@ -1,0 +1,46 @@
+# The project's tasks. `uv run just` lists them; `uv run just check` is what CI runs.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+_list:
+    @just --list --unsorted
+
+# everything that must hold before a change lands
+check: lint types imports pytest-only cover
+
+# style, unused code, unsafe constructs
+lint:
+    uv run --frozen ruff check
+    uv run --frozen ruff format --check
+
+# put right what can be put right by itself
+fix:
+    uv run --frozen ruff check --fix
+    uv run --frozen ruff format
+
+# mypy --strict on sources and tests
+types:
+    uv run --frozen mypy
+
+# the walls between domain, adapters and entrypoints
+imports:
+    uv run --frozen lint-imports
+
+# all tests
+test *arguments:
+    uv run --frozen pytest {{ arguments }}
+
+# all tests, with branch coverage: the domain whole, the rest at least 95 %
+cover:
+    uv run --frozen coverage run -m pytest
+    uv run --frozen coverage report --include='src/domain/*' --fail-under=100
+    uv run --frozen coverage report --fail-under=95
+
+# the domain's tests in an environment that holds pytest and nothing else
+pytest-only:
+    UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups --only-group test \
+        pytest -q tests/domain tests/contract tests/architecture tests/adapters/test_memory.py
+
+# the story in two seconds
+demo:
+    uv run --frozen onejob demo

@@ -1,0 +1,102 @@
+"""Situations reported in public, by their ids: retention, throttling, long tasks, details of refusals."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import boto3
+import pytest
+
+from domain.answer import Answer
+from domain.attempt import Attempt
+from domain.errors import PermanentError
+from domain.job import Job
+from domain.outcome import Deferred, Executed, Failed, Failure, Skipped
+from domain.record import Acquired, Claim
+from tests.support.aws import TABLE, dynamodb_store, in_process
+from tests.support.aws_faults import aws_requests
+from tests.support.clock import FakeClock
+from tests.support.jobs import job
+from tests.support.sqs import Context, Worker, event, record
+from tests.support.worker import handler
+
+BODY = '{"job_id":"1"}'
+JOB = job("1")
+
+
+@pytest.fixture
+def aws() -> Iterator[None]:
+    with in_process():
+        yield
+
+
+@pytest.mark.usefixtures("aws")
+def test_E02_an_expired_item_that_still_stands_is_found_expired_and_taken() -> None:
+    clock = FakeClock()
+    store = dynamodb_store(clock, timedelta(seconds=60))
+    held = store.claim(JOB, owner="a", lease=timedelta(seconds=10))
+    assert isinstance(held, Acquired)
+    store.complete(held.claim, Answer("1"))
+    clock.advance(seconds=62)
+    assert boto3.client("dynamodb").get_item(TableName=TABLE, Key={"id": {"S": str(JOB.key)}})["Item"]
+    found = store.find(JOB.key)
+    assert found is not None
+    assert found.retention_is_over(clock.now())
+    assert isinstance(store.claim(JOB, owner="b", lease=timedelta(seconds=10)), Acquired)
+
+
+@pytest.mark.usefixtures("aws")
+def test_E03_a_throttled_claim_runs_nothing_and_is_tried_again_within_bounds() -> None:
+    clock = FakeClock()
+    effects: list[str] = []
+    handle = handler(lambda job, attempt: effects.append(job.job_id), clock=clock)
+    with aws_requests(UpdateItem=["throttled"] * 10) as requests:
+        answer = handle(event(record("m", BODY)), Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+    assert effects == []
+    assert requests.count["UpdateItem"] == 3
+    assert timedelta(0) < sum(clock.slept, timedelta()) < timedelta(seconds=1)
+
+
+def test_E03_near_the_margin_a_claim_is_not_tried_again() -> None:
+    worker = Worker()
+    worker.store._faults = {"claim": ["fails"] * 10}
+    worker.handle(record("m", BODY), seconds=5.01)
+    assert worker.store.calls["claim"] == 1
+    assert worker.events.traces[0].outcome == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+
+
+def test_E07_a_repeat_in_the_same_process_is_answered() -> None:
+    worker = Worker()
+    worker.handle(record("a", BODY))
+    worker.handle(record("b", BODY))
+    assert [type(trace.outcome) for trace in worker.events.traces] == [Executed, Skipped]
+
+
+def test_E11_a_task_longer_than_every_visibility_timeout_runs_once() -> None:
+    worker = Worker()
+    running = worker.batches.factory.job({"job_id": "1"})
+    start = worker.clock.now()
+    worker.memory.claim(running, owner="first", lease=timedelta(hours=6))
+    for receives in range(1, 6):
+        worker.clock.time = start + timedelta(hours=receives)
+        assert worker.handle(record("m", BODY, receives=receives)) == ["m"]
+        assert worker.events.traces[-1].outcome == Deferred(start + timedelta(hours=6))
+        assert worker.queue.timeouts["m"] == (6 - receives) * 3600 + 1
+    worker.memory.complete(Claim(running.key, "first", 1), Answer("1"))
+    assert worker.handle(record("m", BODY, receives=6)) == []
+    assert worker.runs == []
+
+
+def test_E14_a_refusal_says_where_and_what_was_expected_and_never_the_value() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        if not isinstance(job.payload.get("amount"), int):
+            raise PermanentError("invalid_payload", "amount: expected number")
+        return None
+
+    worker = Worker(run)
+    assert worker.handle(record("m", '{"job_id":"1","amount":"secret"}')) == []
+    text = worker.queue.letters[0].attributes["onejob"]["StringValue"]
+    reason = json.loads(text)
+    assert f"{reason['reason']}: {reason['detail']}" == "invalid_payload: amount: expected number"
+    assert "secret" not in text
