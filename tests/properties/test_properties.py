@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, dead_letter, first_sent
-from adapters.sqs.envelope import TestEventError as NothingToDoError
-from adapters.sqs.envelope import unwrap
+from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.visibility import timeout_seconds, visible_again
 from domain.answer import Answer
@@ -62,7 +61,7 @@ def test_spelling_does_not_change_the_canonical_text(value: Json) -> None:
 def test_any_body_is_a_job_or_a_named_refusal(body: str) -> None:
     try:
         made = FACTORY.job(unwrap(body))
-    except NothingToDoError:
+    except S3TestEventError:
         return
     except InvalidJobError as error:
         reason = error.reason

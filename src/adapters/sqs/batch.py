@@ -20,7 +20,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from adapters.sqs.dead_letter import dead_letter, first_sent
-from adapters.sqs.envelope import TestEventError, unwrap
+from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
@@ -119,7 +119,7 @@ class SqsBatchProcessor:
     def _read(self, message: Message) -> Job | Rejected | Failed | None:
         try:
             return self._fresh(message, self.factory.job(unwrap(message.body)))
-        except TestEventError:
+        except S3TestEventError:
             self.events.test_event(message)
             return None
         except InvalidJobError as error:

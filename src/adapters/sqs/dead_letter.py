@@ -19,10 +19,11 @@ from domain.outcome import Rejected
 ATTRIBUTE: Final = "onejob"
 MAX_ATTRIBUTES: Final = 10
 MAX_BYTES: Final = 1024 * 1024
-MAX_REASON_BYTES: Final = 1000
+MAX_TYPE_LENGTH: Final = 256
+MAX_NOTE_BYTES: Final = 1000
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TYPE = re.compile(r"(String|Number|Binary)(\.[^\s]{1,240})?")
+_TYPE = re.compile(r"(String|Number|Binary)(\..+)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +38,21 @@ def first_sent(message: Message) -> datetime | None:
     """When the job was first sent: an earlier burial remembers it, since a redrive sends anew."""
     sent = message.sent_at
     try:
-        remembered = from_timestamp(json.loads(message.attributes[ATTRIBUTE]["stringValue"])["first_sent"])
+        remembered = json.loads(message.attributes[ATTRIBUTE]["stringValue"])["first_sent"]
     except (KeyError, TypeError, ValueError, RecursionError):
         return sent
-    return min(filter(None, (remembered, sent)), default=None)
+    earlier = from_timestamp(remembered) if type(remembered) is int else None
+    return min(filter(None, (earlier, sent)), default=None)
 
 
 def dead_letter(message: Message, rejected: Rejected, request_id: str) -> DeadLetter:
     """The unchanged body, the reason, and as many of the original attributes as the limits allow.
 
-    A body so large that not even the reason fits beside it travels alone.
+    Beside a body that leaves less room the reason is shortened; where not even that fits, it is left out.
     """
     room = MAX_BYTES - len(message.body.encode(errors="surrogatepass"))
+    reason = _reason(message, rejected, request_id, room)
     attributes: dict[str, dict[str, Any]] = {}
-    reason = {"DataType": "String", "StringValue": _reason(message, rejected, request_id)}
     for name, attribute in [(ATTRIBUTE, reason), *_original_attributes(message)]:
         size = _size(name, attribute)
         if size <= room and len(attributes) < MAX_ATTRIBUTES:
@@ -59,24 +61,25 @@ def dead_letter(message: Message, rejected: Rejected, request_id: str) -> DeadLe
     return DeadLetter(message, attributes)
 
 
-def _reason(message: Message, rejected: Rejected, request_id: str) -> str:
+def _reason(message: Message, rejected: Rejected, request_id: str, room: int) -> dict[str, Any]:
+    """The longest note that fits; what only explains goes first, and the age stays to the last."""
     sent = first_sent(message)
-    for longest in (300, 60, 0):
-        text = json.dumps(
-            {
-                "reason": _printable(rejected.reason, 100),
-                "detail": _printable(rejected.detail, longest),
-                "error_type": _printable(rejected.error_type, 100),
-                "attempts": rejected.attempts,
-                "receives": message.receives,
-                "first_sent": None if sent is None else round(sent.timestamp() * 1000),
-                "message_id": _printable(message.message_id, 100),
-                "request_id": _printable(request_id, 100),
-            }
-        )
-        if len(text) <= MAX_REASON_BYTES:
+    facts = {
+        "reason": _printable(rejected.reason, 100),
+        "detail": _printable(rejected.detail, 300),
+        "error_type": _printable(rejected.error_type, 100),
+        "attempts": rejected.attempts,
+        "receives": message.receives,
+        "first_sent": None if sent is None else round(sent.timestamp() * 1000),
+        "message_id": _printable(message.message_id, 100),
+        "request_id": _printable(request_id, 100),
+    }
+    for left_out in ((), ("detail",), ("detail", "error_type", "message_id", "request_id", "attempts", "receives")):
+        note = json.dumps({name: fact for name, fact in facts.items() if name not in left_out})
+        attribute = {"DataType": "String", "StringValue": note}
+        if len(note) <= MAX_NOTE_BYTES and _size(ATTRIBUTE, attribute) <= room:
             break
-    return text
+    return attribute
 
 
 def _printable(text: str | None, longest: int) -> str | None:
@@ -93,9 +96,11 @@ def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
     data_type = attribute.get("dataType")
     if not isinstance(data_type, str) or not _TYPE.fullmatch(data_type) or not _NAME.fullmatch(name):
         return None
+    if len(data_type) > MAX_TYPE_LENGTH or _ILLEGAL.search(data_type):
+        return None
     if data_type.startswith("Binary"):
         try:
-            value = b64decode(attribute.get("binaryValue") or "")
+            value = b64decode(attribute.get("binaryValue") or "", validate=True)
         except (Base64Error, TypeError, ValueError):
             return None
         return {"DataType": data_type, "BinaryValue": value} if value else None
@@ -107,4 +112,4 @@ def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _size(name: str, attribute: Mapping[str, Any]) -> int:
     value = attribute.get("BinaryValue") or str(attribute.get("StringValue")).encode()
-    return len(name) + len(attribute["DataType"]) + len(value)
+    return len(name) + len(attribute["DataType"].encode()) + len(value)

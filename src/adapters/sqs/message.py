@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from domain.delivery import Delivery
 
+ARN_COLONS: Final = 5
+MAX_DIGITS: Final = 15
 _REQUIRED: Final = ("messageId", "receiptHandle", "body", "eventSourceARN")
 
 
@@ -51,6 +53,8 @@ def _message(record: object) -> Message:
     for name in _REQUIRED:
         if not isinstance(record.get(name), str):
             raise NotAnSqsBatchError(f"a record has no {name}")
+    if record["eventSourceARN"].count(":") != ARN_COLONS:
+        raise NotAnSqsBatchError("a record's eventSourceARN is not the ARN of a queue")
     system = _mapping(record.get("attributes"))
     return Message(
         message_id=record["messageId"],
@@ -82,7 +86,6 @@ def from_timestamp(milliseconds: object) -> datetime | None:
 
 
 def _whole(value: object) -> int | None:
-    try:
-        return int(value) if isinstance(value, str | int) else None
-    except ValueError:
-        return None
+    """A count or a time as SQS writes it; None for what it does not."""
+    text = str(value) if isinstance(value, str | int) else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None

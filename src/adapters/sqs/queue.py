@@ -14,6 +14,9 @@ from adapters.sqs.ports import QueueUnavailableError
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
+_REFUSALS: Final = (ClientError, BotoCoreError, ValueError)
+"""The last is what botocore raises for an endpoint that is no URL."""
+
 BATCH: Final = 10
 """Entries that SQS takes in one request."""
 
@@ -38,7 +41,7 @@ class SqsQueue:
             options["MessageDeduplicationId"] = message.message_id
         try:
             self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)
-        except (ClientError, BotoCoreError) as error:
+        except _REFUSALS as error:
             raise QueueUnavailableError(f"SQS SendMessage: {_name(error)}") from error
 
     def delete(self, messages: Sequence[Message]) -> int:
@@ -61,7 +64,7 @@ class SqsQueue:
                         for number, (message, options) in enumerate(batch)
                     ],
                 )
-            except (ClientError, BotoCoreError):
+            except _REFUSALS:
                 failed += len(batch)
             else:
                 failed += len(answer.get("Failed", ()))
@@ -69,7 +72,7 @@ class SqsQueue:
 
     def _source_url(self, arn: str) -> str:
         account, name = arn.split(":")[-2:]
-        return f"{self._client.meta.endpoint_url}/{account}/{name}"
+        return f"{self._client.meta.endpoint_url.rstrip('/')}/{account}/{name}"
 
     @property
     def _client(self) -> "SQSClient":
@@ -79,5 +82,5 @@ class SqsQueue:
             return self._made
 
 
-def _name(error: ClientError | BotoCoreError) -> str:
+def _name(error: Exception) -> str:
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__

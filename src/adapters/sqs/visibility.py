@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Final
+from typing import Final, assert_never
 
 from domain.outcome import Deferred, Failed, Failure
 
@@ -35,6 +35,8 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
             return max(again, now + OUTAGE_BACKOFF * (1 + jitter() / 2))
         case Failed():
             return again
+        case _:
+            assert_never(outcome)
 
 
 def soon(now: datetime, jitter: Callable[[], float]) -> datetime:

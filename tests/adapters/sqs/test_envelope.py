@@ -104,7 +104,7 @@ def test_what_only_resembles_an_envelope_stays_as_it_is(content: Json) -> None:
 
 @pytest.mark.parametrize("body", [S3_TEST, bom(S3_TEST), sns(S3_TEST), sns(bom(S3_TEST)), sns(sns(S3_TEST))])
 def test_s3s_test_event_is_told_apart_also_through_sns(body: str) -> None:
-    with pytest.raises(envelope.TestEventError):
+    with pytest.raises(envelope.S3TestEventError):
         unwrap(body)
 
 

@@ -57,6 +57,12 @@ def test_a_record_without_attributes_is_a_first_receive_sent_nobody_knows_when()
     assert only(BARE) == Message("m1", "h1", '{"job_id":"1"}', ARN, receives=1, sent_at=None, group_id=None)
 
 
+@pytest.mark.parametrize("arn", ["", "not-an-arn", "arn:aws:sqs:us-east-1:1", "arn:aws:sqs:us-east-1:1:a:b"])
+def test_an_arn_that_names_no_queue_is_refused_before_anything_runs(arn: str) -> None:
+    with pytest.raises(NotAnSqsBatchError, match="eventSourceARN"):
+        read_event({"Records": [BARE | {"eventSourceARN": arn}]})
+
+
 def test_messages_keep_the_order_of_their_records() -> None:
     records = [BARE | {"messageId": message_id} for message_id in ("m2", "m1", "m3")]
     assert [message.message_id for message in read_event({"Records": records})] == ["m2", "m1", "m3"]
@@ -73,6 +79,7 @@ def test_messages_keep_the_order_of_their_records() -> None:
         {"Records": None},
         {"Records": {"0": BARE}},
         {"Records": "x"},
+        {"Records": 7},
         {"Records": []},
         {"Records": [None]},
         {"Records": [[]]},

@@ -41,8 +41,11 @@ def unreachable() -> "SQSClient":
 
 
 def from_environment() -> "SQSClient":
-    """Beyond `in_process` and `emulated` there is no region in it."""
     return boto3.client("sqs")
+
+
+def misspelled() -> "SQSClient":
+    return client(endpoint_url="garbage")
 
 
 def without_credentials() -> "SQSClient":
@@ -53,17 +56,24 @@ def never() -> "SQSClient":
     raise AssertionError("a client was made")
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_configured() -> Iterator[None]:
-    files = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
-    with only_environment(files | {"AWS_EC2_METADATA_DISABLED": "true"}):
+UNCONFIGURED = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@pytest.fixture
+def unconfigured() -> Iterator[None]:
+    with only_environment(UNCONFIGURED):
         yield
 
 
 @contextmanager
 def stubbed(dead_letter_url: str = DEAD) -> Iterator[tuple[SqsQueue, Stubber]]:
     """A client that expects the requests it is told to, in order."""
-    made = client()
+    with only_environment(UNCONFIGURED):
+        made = client()
     with Stubber(made) as stub:
         yield SqsQueue(lambda: made, dead_letter_url), stub
         stub.assert_no_pending_responses()
@@ -79,17 +89,8 @@ def create(name: str) -> str:
 def receive(url: str) -> list[Any]:
     """All that is visible, as SQS gives it."""
     received: list[Any] = []
-    while (
-        batch := boto3.client("sqs")
-        .receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=10,
-            VisibilityTimeout=600,
-            MessageSystemAttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        )
-        .get("Messages")
-    ):
+    options: Any = {"MessageSystemAttributeNames": ["All"], "MessageAttributeNames": ["All"], "VisibilityTimeout": 600}
+    while batch := from_environment().receive_message(QueueUrl=url, MaxNumberOfMessages=10, **options).get("Messages"):
         received += batch
     return received
 
@@ -126,15 +127,11 @@ def test_a_dead_letter_arrives_with_its_body_and_attributes() -> None:
     assert (letter["Body"], letter["MessageAttributes"]) == (MESSAGE.body, attributes)
 
 
-def test_a_letter_that_has_room_for_nothing_but_its_body_arrives() -> None:
+def test_a_letter_that_has_room_for_nothing_but_its_body_is_sent_without_attributes() -> None:
     body = "x" * 1_048_576
-    with in_process():
-        url = create("dead")
-        letter = dead_letter(Message("m1", "h1", body, ARN), Rejected("stale"), "r1")
-        SqsQueue(from_environment, url).bury(letter)
-        [arrived] = receive(url)
-    assert arrived["Body"] == body
-    assert "MessageAttributes" not in arrived
+    with stubbed() as (queue, stub):
+        stub.add_response("send_message", {"MessageId": "m2"}, {"QueueUrl": DEAD, "MessageBody": body})
+        queue.bury(dead_letter(Message("m1", "h1", body, ARN), Rejected("stale"), "r1"))
 
 
 @pytest.mark.parametrize("arn", [ARN, f"{ARN}.fifo"])
@@ -165,7 +162,7 @@ def test_equal_bodies_are_letters_of_their_own_and_without_a_group_wait_for_nobo
         queue = SqsQueue(from_environment, url)
         for message_id in ("m1", "m2"):
             queue.bury(dead_letter(Message(message_id, "h", "{}", ARN), Rejected("stale"), "r1"))
-        assert [letter["Attributes"]["MessageGroupId"] for letter in receive(url)] == ["m1", "m2"]
+        assert {letter["Attributes"]["MessageGroupId"] for letter in receive(url)} == {"m1", "m2"}
 
 
 def test_without_a_dead_letter_queue_nothing_can_be_buried() -> None:
@@ -192,9 +189,11 @@ BROKEN = {
     "NoRegionError": from_environment,
     "NoCredentialsError": without_credentials,
     "EndpointConnectionError": unreachable,
+    "ValueError": misspelled,
 }
 
 
+@pytest.mark.usefixtures("unconfigured")
 @pytest.mark.parametrize(("error", "make_client"), BROKEN.items())
 def test_a_burial_that_never_reaches_sqs_is_an_error(error: str, make_client: "Callable[[], SQSClient]") -> None:
     with pytest.raises(QueueUnavailableError, match=rf"^SQS SendMessage: {error}$"):
@@ -273,6 +272,7 @@ def test_a_request_that_fails_counts_whole_and_stops_no_other(request_name: str)
         assert settle([MESSAGE] * 25) == 10 + 3 + 5
 
 
+@pytest.mark.usefixtures("unconfigured")
 @pytest.mark.parametrize("make_client", BROKEN.values(), ids=BROKEN.keys())
 def test_settling_that_never_reaches_sqs_is_counted_and_raises_nothing(make_client: "Callable[[], SQSClient]") -> None:
     queue = SqsQueue(make_client, None)
@@ -292,6 +292,7 @@ def test_no_client_is_made_for_nothing() -> None:
     assert (queue.delete([]), queue.set_visibility([])) == (0, 0)
 
 
+@pytest.mark.usefixtures("unconfigured")
 def test_one_client_is_made_and_kept() -> None:
     made: list[SQSClient] = []
 
@@ -311,12 +312,13 @@ def test_a_client_that_could_not_be_made_is_tried_again_at_the_next_need() -> No
         url = create("jobs")
         received = messages(url, 1)
         queue = SqsQueue(from_environment, None)
-        with only_environment({"AWS_CONFIG_FILE": os.devnull}):
+        with only_environment(UNCONFIGURED):
             assert queue.delete(received) == 1
         assert queue.delete(received) == 0
         assert left(url) == 0
 
 
+@pytest.mark.usefixtures("unconfigured")
 def test_threads_that_need_the_client_at_once_share_one() -> None:
     made = []
     only = unreachable()
