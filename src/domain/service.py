@@ -27,7 +27,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count
 from typing import Final, assert_never
 
 from domain.answer import Answer
@@ -197,16 +196,16 @@ class JobService:
 
     def _ask[T](self, question: Callable[[], T], last_try: datetime | None, tries: int | None = None) -> T:
         """Ask the store, again after a jittered pause while tries and time allow."""
-        for number in count(1):
+        tried = 0
+        while True:
             try:
                 return question()
             except StoreUnavailableError:
-                longest = min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(number - 1, 10)))
-                pause = longest * (0.5 + self.jitter() / 2)
-                if number == tries or (last_try is not None and self.clock.now() + pause > last_try):
+                pause = min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(tried, 10))) * (0.5 + self.jitter() / 2)
+                tried += 1
+                if tried == tries or (last_try is not None and self.clock.now() + pause > last_try):
                     raise
                 self.clock.sleep(pause)
-        raise AssertionError("count() does not end")
 
     def _last_try(self, run: _Run) -> datetime | None:
         return None if run.deadline is None else run.deadline - self.margin

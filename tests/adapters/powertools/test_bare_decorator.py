@@ -178,3 +178,20 @@ def test_a_sort_key_table_is_served() -> None:
     table: Any = boto3.resource("dynamodb").Table("composite")
     (stored,) = table.scan()["Items"]
     assert (stored["pk"], stored["status"], len(runs)) == ("tenant#1", "COMPLETED", 1)
+
+
+def test_a_record_that_vanishes_before_it_can_be_read_is_left_to_powertools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an emulator returns no old item, and the record goes meanwhile: Powertools asks again, and runs."""
+    over = layer()
+    update = over.client.update_item
+    bare(lambda message: "first")(message={"job_id": "1"})
+
+    def vanishing(**request: Any) -> Any:
+        monkeypatch.setattr(over.client, "update_item", update)
+        try:
+            return update(**request | {"ReturnValuesOnConditionCheckFailure": "NONE"})
+        finally:
+            boto3.client("dynamodb").delete_item(TableName=TABLE, Key={"id": {"S": items()[0]["id"]}})
+
+    monkeypatch.setattr(over.client, "update_item", vanishing)
+    assert bare(lambda message: "second", over=over)(message={"job_id": "1"}) == "second"

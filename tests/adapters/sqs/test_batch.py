@@ -379,11 +379,12 @@ def test_a_hung_operation_that_fails_in_the_end_gets_its_own_visibility() -> Non
         raise OSError
 
     worker = Worker(run, threads=1)
-    with Invocation(worker, [record("a", body())], seconds=5.1) as invocation:
-        assert worker.queue.timeouts == {}
+    records = [record("a", body(), group="g"), record("behind", body("2"), group="g")]
+    with Invocation(worker, records, seconds=5.1) as invocation:
+        assert worker.queue.timeouts == {"behind": 1}
         wake.set()
-    assert invocation.answers == [["a"]]
-    assert worker.queue.timeouts == {"a": 5}
+    assert invocation.answers == [["a", "behind"]]
+    assert worker.queue.timeouts == {"behind": 1, "a": 5}, "each is set once"
 
 
 def test_a_deletion_that_fails_is_told() -> None:

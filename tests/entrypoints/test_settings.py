@@ -1,0 +1,154 @@
+"""A worker starts with sound settings or not at all, and its message says what would do."""
+
+from dataclasses import FrozenInstanceError, asdict
+from datetime import timedelta
+
+import pytest
+
+from entrypoints.settings import Backend, SettingError, Settings
+
+MEMORY = {"IDEMPOTENCY_BACKEND": "memory"}
+LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "worker"}
+LONGEST_RETENTION = 10 * 366 * 86_400
+
+BOUNDS = [
+    ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", 60, LONGEST_RETENTION),
+    ("JOB_CONCURRENCY", 1, 1000),
+    ("MAX_ATTEMPTS", 1, 1_000_000),
+    ("DEADLINE_MARGIN_SECONDS", 1, 450),
+    ("LEASE_GRACE_SECONDS", 0, 3600),
+]
+
+
+def read(**environment: str) -> Settings:
+    return Settings.from_environment(MEMORY | environment)
+
+
+def refusal(environment: dict[str, str]) -> str:
+    with pytest.raises(SettingError) as refused:
+        Settings.from_environment(environment)
+    return str(refused.value)
+
+
+def test_the_defaults() -> None:
+    assert asdict(read()) == {
+        "backend": Backend.MEMORY,
+        "table": None,
+        "namespace": "onejob",
+        "retention": timedelta(days=28),
+        "concurrency": 10,
+        "max_attempts": 5,
+        "deadline_margin": timedelta(seconds=5),
+        "lease_grace": timedelta(seconds=30),
+        "dead_letter_queue_url": None,
+        "log_error_messages": False,
+        "service": "onejob",
+        "metrics_namespace": "onejob",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "attribute", "value"),
+    [
+        ("IDEMPOTENCY_BACKEND", "memory", "backend", Backend.MEMORY),
+        ("IDEMPOTENCY_TABLE", "records", "table", "records"),
+        ("IDEMPOTENCY_NAMESPACE", "shop_EU-1", "namespace", "shop_EU-1"),
+        ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600", "retention", timedelta(hours=1)),
+        ("JOB_CONCURRENCY", "3", "concurrency", 3),
+        ("MAX_ATTEMPTS", "7", "max_attempts", 7),
+        ("DEADLINE_MARGIN_SECONDS", "8", "deadline_margin", timedelta(seconds=8)),
+        ("LEASE_GRACE_SECONDS", "0", "lease_grace", timedelta(0)),
+        ("DEAD_LETTER_QUEUE_URL", "https://sqs/1/dead", "dead_letter_queue_url", "https://sqs/1/dead"),
+        ("LOG_ERROR_MESSAGES", "true", "log_error_messages", True),
+        ("POWERTOOLS_SERVICE_NAME", "shop", "service", "shop"),
+        ("POWERTOOLS_METRICS_NAMESPACE", "Shop", "metrics_namespace", "Shop"),
+    ],
+)
+def test_a_setting_changes_its_own_value_and_no_other(name: str, text: str, attribute: str, value: object) -> None:
+    assert asdict(read(**{name: text})) == asdict(read()) | {attribute: value}
+    assert asdict(read(**{name: f" {text}\n"})) == asdict(read()) | {attribute: value}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IDEMPOTENCY_TABLE",
+        "IDEMPOTENCY_NAMESPACE",
+        *(name for name, _, _ in BOUNDS),
+        "DEAD_LETTER_QUEUE_URL",
+        "LOG_ERROR_MESSAGES",
+        "POWERTOOLS_SERVICE_NAME",
+        "POWERTOOLS_METRICS_NAMESPACE",
+    ],
+)
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_setting_is_one_that_is_not_set(name: str, blank: str) -> None:
+    assert read(**{name: blank}) == read()
+
+
+@pytest.mark.parametrize(("name", "least", "most"), BOUNDS)
+def test_the_bounds_themselves_are_allowed(name: str, least: int, most: int) -> None:
+    assert read(**{name: str(least)}) != read(**{name: str(most)})
+
+
+@pytest.mark.parametrize(("name", "least", "most"), BOUNDS)
+@pytest.mark.parametrize("outside", ["below", "above", "-1", "1.5", "1e2", "ten", "0x10", "1 0", "\u0661", "endless"])
+def test_a_number_out_of_bounds_is_named_with_what_would_do(name: str, least: int, most: int, outside: str) -> None:
+    text = {"below": str(least - 1), "above": str(most + 1), "endless": "9" * 5000}.get(outside, outside)
+    assert refusal(MEMORY | {name: text}) == f"{name}={text!r}: expected a whole number from {least} to {most}"
+
+
+@pytest.mark.parametrize("text", ["a b", "é", "n" * 65, "a.b", "a#"])
+def test_a_namespace_that_could_not_stand_in_a_key_is_refused(text: str) -> None:
+    expected = f"IDEMPOTENCY_NAMESPACE={text!r}: expected 1 to 64 characters of A-Z a-z 0-9 _ -"
+    assert refusal(MEMORY | {"IDEMPOTENCY_NAMESPACE": text}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [(text, True) for text in ("1", "true", "True", "YES", "on")]
+    + [(text, False) for text in ("0", "false", "False", "NO", "off")],
+)
+def test_a_flag_is_on_or_off(text: str, is_on: bool) -> None:
+    assert read(LOG_ERROR_MESSAGES=text).log_error_messages is is_on
+
+
+@pytest.mark.parametrize("text", ["maybe", "2", "tru"])
+def test_anything_else_is_no_flag(text: str) -> None:
+    expected = f"LOG_ERROR_MESSAGES={text!r}: expected true or false"
+    assert refusal(MEMORY | {"LOG_ERROR_MESSAGES": text}) == expected
+
+
+def test_inside_lambda_records_live_in_dynamodb() -> None:
+    settings = Settings.from_environment(LAMBDA | {"IDEMPOTENCY_TABLE": "records"})
+    assert (settings.backend, settings.table) == (Backend.DYNAMODB, "records")
+
+
+def test_elsewhere_the_backend_must_be_said() -> None:
+    expected = "IDEMPOTENCY_BACKEND is not set: outside Lambda say which, one of dynamodb, memory"
+    assert refusal({"IDEMPOTENCY_TABLE": "records"}) == expected
+    assert refusal({"IDEMPOTENCY_BACKEND": " "}) == expected
+
+
+@pytest.mark.parametrize("environment", [LAMBDA, {}])
+@pytest.mark.parametrize("name", ["redis", "DynamoDB", "memory,dynamodb"])
+def test_an_unknown_backend_is_refused_with_those_that_are_known(environment: dict[str, str], name: str) -> None:
+    expected = f"IDEMPOTENCY_BACKEND={name!r}: expected one of dynamodb, memory"
+    assert refusal(environment | {"IDEMPOTENCY_BACKEND": name}) == expected
+
+
+@pytest.mark.parametrize("environment", [LAMBDA, {"IDEMPOTENCY_BACKEND": "dynamodb"}])
+@pytest.mark.parametrize("table", [{}, {"IDEMPOTENCY_TABLE": " "}])
+def test_dynamodb_needs_a_table(environment: dict[str, str], table: dict[str, str]) -> None:
+    assert refusal(environment | table).startswith("IDEMPOTENCY_TABLE is not set: the name of the DynamoDB table")
+
+
+def test_memory_that_would_be_forgotten_between_invocations_is_refused() -> None:
+    assert refusal(LAMBDA | MEMORY).startswith("IDEMPOTENCY_BACKEND=memory forgets with the process: inside Lambda use")
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = read()
+    with pytest.raises(FrozenInstanceError):
+        settings.max_attempts = 6  # type: ignore[misc]
+    assert not hasattr(settings, "__dict__")
