@@ -44,3 +44,7 @@ pytest-only:
 # the story in two seconds
 demo:
     uv run --frozen onejob demo
+
+# kill -9 two runs over one file, so many times (CI: 4); the counts are printed
+kill-test kills="50" seed="1":
+    ONEJOB_KILLS={{ kills }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_run_killed.py

@@ -25,6 +25,9 @@ def new_id() -> str:
     return uuid4().hex
 
 
+type Jitter = Callable[[], float]
+
+
 def jitter() -> float:
     """A number in [0, 1)."""
     return random()  # noqa: S311

@@ -11,10 +11,13 @@ from domain.strict_json import Json
 
 @dataclass(frozen=True, slots=True)
 class JobFactory:
-    """Makes jobs for one namespace. `operations` is asked for the volatile members that a fingerprint leaves out."""
+    """Makes jobs for one namespace. `operations` is asked for the volatile members that a fingerprint leaves out;
+    `default_operation` is meant by messages that name none.
+    """
 
     namespace: str
     operations: Operations
+    default_operation: str = DEFAULT_OPERATION
 
     def job(self, message: Json) -> Job:
         """A job from `{"job_id": ..., "operation"?: ..., "tenant"?: ..., ...payload}`.
@@ -26,7 +29,7 @@ class JobFactory:
             raise InvalidJobError("not_an_object", f"expected object, got {_json_type(message)}")
         payload = dict(message)
         job_id = clean_id(payload.pop("job_id", None), "job_id")
-        operation = clean_name(payload.pop("operation", DEFAULT_OPERATION), "operation")
+        operation = clean_name(payload.pop("operation", self.default_operation), "operation")
         tenant = clean_id(payload.pop("tenant"), "tenant") if "tenant" in payload else None
         return Job(
             key=job_key(self.namespace, operation, job_id, tenant),

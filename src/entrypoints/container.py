@@ -7,16 +7,17 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from dependency_injector.containers import DeclarativeContainer
-from dependency_injector.providers import Callable, Dependency, Factory, Provider, Selector, Singleton
+from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
 
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
-from adapters.system import SystemClock, ThreadCrew, jitter, new_id
+from adapters.system import Jitter, SystemClock, ThreadCrew, jitter, new_id
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.ports.clock import Clock
+from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
-from domain.service import JobService
+from domain.service import JobService, no_heartbeat
 from entrypoints.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,6 +64,20 @@ def dynamodb_store(settings: Settings, clock: Clock) -> IdempotencyStore:
     return DynamoDBIdempotencyStore(layer, clock, settings.retention)
 
 
+def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+    """For one machine: a file, shared by its processes. Raises `UnusableDatabaseError`."""
+    from adapters.sqlite.store import SQLiteIdempotencyStore
+
+    return SQLiteIdempotencyStore(settings.db, clock, settings.retention)
+
+
+def thread_heartbeat(store: IdempotencyStore, clock: Clock) -> Heartbeat:
+    """For workers that may run longer than a lease."""
+    from adapters.heartbeat import ThreadHeartbeat
+
+    return ThreadHeartbeat(store.renew, clock)
+
+
 def sqs_queue(settings: Settings) -> Queue:
     """The client is made when a batch first needs it."""
     import boto3
@@ -89,14 +104,18 @@ class Container(DeclarativeContainer):
     operations: Provider[Operations] = Dependency(instance_of=Operations)
     settings: Provider[Settings] = Singleton(Settings.from_environment, Callable(lambda: os.environ))
     clock: Provider[Clock] = Singleton(SystemClock)
+    jitter: Provider[Jitter] = Object(jitter)
     crew: Provider[Crew] = Singleton(ThreadCrew, settings.provided.concurrency, clock)
     events: Provider["PowertoolsTelemetry"] = Singleton(telemetry, settings)
     queue: Provider[Queue] = Singleton(sqs_queue, settings)
     store: Provider[IdempotencyStore] = Selector(
         settings.provided.backend,
         dynamodb=Singleton(dynamodb_store, settings, clock),
+        sqlite=Singleton(sqlite_store, settings, clock),
         memory=Singleton(memory_store, settings, clock),
     )
+    renewing_heartbeat: Provider[Heartbeat] = Singleton(thread_heartbeat, store, clock)
+    heartbeat: Provider[Heartbeat] = Object(no_heartbeat)
     job_factory: Provider[JobFactory] = Factory(JobFactory, settings.provided.namespace, operations)
     service: Provider[JobService] = Singleton(
         JobService,
@@ -108,6 +127,7 @@ class Container(DeclarativeContainer):
         jitter=jitter,
         max_attempts=settings.provided.max_attempts,
         margin=settings.provided.deadline_margin,
+        heartbeat=heartbeat,
     )
     sqs_batches: Provider[SqsBatchProcessor] = Singleton(
         SqsBatchProcessor,

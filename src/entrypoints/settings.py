@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Self
 
 from domain.identity import NAME
@@ -21,6 +22,7 @@ class Backend(StrEnum):
     """Where records live."""
 
     DYNAMODB = "dynamodb"
+    SQLITE = "sqlite"
     MEMORY = "memory"
 
 
@@ -30,6 +32,7 @@ class Settings:
 
     backend: Backend
     table: str | None = None
+    db: Path = Path(".onejob/records.sqlite")
     namespace: str = "onejob"
     retention: timedelta = timedelta(days=28)
     concurrency: int = 10
@@ -50,12 +53,13 @@ class Settings:
         table = read.text("IDEMPOTENCY_TABLE")
         if backend is Backend.DYNAMODB and table is None:
             raise SettingError("IDEMPOTENCY_TABLE is not set: the name of the DynamoDB table for job records")
-        if backend is Backend.MEMORY and in_lambda:
-            raise SettingError("IDEMPOTENCY_BACKEND=memory forgets with the process: inside Lambda use dynamodb")
+        if backend is not Backend.DYNAMODB and in_lambda:
+            raise SettingError(f"IDEMPOTENCY_BACKEND={backend} forgets with the sandbox: inside Lambda use dynamodb")
         default = cls(backend=backend)
         return cls(
             backend=backend,
             table=table,
+            db=Path(read.text("IDEMPOTENCY_DB") or default.db),
             namespace=read.namespace("IDEMPOTENCY_NAMESPACE", default.namespace),
             retention=read.seconds("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", default.retention, least=60),
             concurrency=read.whole("JOB_CONCURRENCY", default.concurrency, least=1, most=1000),

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from domain.ports.store import IdempotencyStore
 from tests.support.clock import FakeClock
@@ -46,8 +48,20 @@ def dynamodb_emulated() -> Iterator[Harness]:
         yield Harness(dynamodb_store(clock, RETENTION), clock)
 
 
+@contextmanager
+def sqlite() -> Iterator[Harness]:
+    from adapters.sqlite.store import SQLiteIdempotencyStore
+
+    clock = FakeClock()
+    with TemporaryDirectory() as folder:
+        store = SQLiteIdempotencyStore(Path(folder) / "records.sqlite", clock, RETENTION)
+        yield Harness(store, clock)
+        store.close()
+
+
 STORES: dict[str, Callable[[], AbstractContextManager[Harness]]] = {
     "memory": memory,
+    "sqlite": sqlite,
     "dynamodb (moto)": dynamodb_in_process,
     "dynamodb (ministack)": dynamodb_emulated,
 }

@@ -27,7 +27,13 @@ from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
 
 STORES = {Backend.DYNAMODB: DynamoDBIdempotencyStore, Backend.MEMORY: MemoryIdempotencyStore}
-every_backend = pytest.mark.parametrize("backend", list(Backend))
+every_backend = pytest.mark.parametrize("backend", list(STORES))
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For whatever a backend writes."""
+    monkeypatch.chdir(tmp_path)
 
 
 @contextmanager
@@ -84,9 +90,9 @@ def test_every_part_is_made_for_every_backend(backend: Backend) -> None:
         assert isinstance(parts["clock"], SystemClock)
 
 
-def test_there_is_a_store_for_every_backend_that_settings_know() -> None:
+def test_there_is_a_store_and_a_test_for_every_backend_that_settings_know() -> None:
     selector: Any = Container.store
-    assert set(selector.providers) == set(Backend)
+    assert set(selector.providers) == set(Backend) == set(STORES)
 
 
 @every_backend

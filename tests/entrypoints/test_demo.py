@@ -134,7 +134,7 @@ def test_the_story_of_an_operation_that_fails_exits_with_1(monkeypatch: pytest.M
 
 def test_an_operation_may_print_what_it_likes(run_by_demo: Callable[[OperationFunction], Result]) -> None:
     def talkative(job: Job, attempt: Attempt) -> object:
-        print("plain text", 42, '["JSON"]', '{"event": "job_failed"}', "{", "\x00", sep="\n")  # noqa: T201
+        print("plain text", 42, '["JSON"]', '{"event": "job_failed"}', "{", "\x00", sep="\n")
         return None
 
     result = run_by_demo(talkative)
@@ -167,9 +167,16 @@ def processes_in(folder: Path) -> list[Path]:
     return found
 
 
+def serves(process: Path) -> bool:
+    """Whether its event loop runs."""
+    with suppress(OSError):
+        return "anon_inode:[eventpoll]" in {os.readlink(descriptor) for descriptor in (process / "fd").iterdir()}
+    return False
+
+
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """The command with this temporary folder, in a group of its own as a shell starts it, when its emulator runs."""
+    """The command with this temporary folder, in a group of its own as a shell starts it, when its emulator serves."""
     with subprocess.Popen(
         [ONEJOB, *arguments],
         env=os.environ | {"TMPDIR": str(folder)},
@@ -179,7 +186,7 @@ def started(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
         text=True,
     ) as command:
         deadline = time.monotonic() + WITHIN_SECONDS
-        while not processes_in(folder):
+        while not any(map(serves, processes_in(folder))):
             assert time.monotonic() < deadline
             assert command.poll() is None
             time.sleep(0.01)
@@ -196,7 +203,7 @@ def started(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 def test_stopping_it_leaves_nothing_running(
     stop: signal.Signals, code: int, told: str, form: list[str], tmp_path: Path
 ) -> None:
-    """The story is stopped when it has begun, `--json` while the emulator still starts."""
+    """The story is stopped when it has begun, `--json` before that."""
     with started(tmp_path, "demo", *form) as command:
         assert form or (command.stdout and any("127.0.0.1" in line for line in command.stdout))
         os.killpg(command.pid, stop)

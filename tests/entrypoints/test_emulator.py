@@ -261,7 +261,7 @@ def test_what_it_still_runs_ends_with_it(own_folder: Path) -> None:
         functions = boto3.client("lambda")
         functions.create_function(**function(endless), Timeout=900)
         functions.invoke(FunctionName="sent", InvocationType="Event")
-        eventually(lambda: len(processes_in(own_folder)) == 3)
+        eventually(lambda: len(processes_in(own_folder)) > 2)
     eventually(lambda: not processes_in(own_folder))
     assert list(own_folder.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 from dataclasses import FrozenInstanceError, asdict
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from entrypoints.settings import Backend, SettingError, Settings
 
 MEMORY = {"IDEMPOTENCY_BACKEND": "memory"}
 LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "worker"}
+KNOWN = ", ".join(Backend)
 LONGEST_RETENTION = 10 * 366 * 86_400
 
 BOUNDS = [
@@ -34,6 +36,7 @@ def test_the_defaults() -> None:
     assert asdict(read()) == {
         "backend": Backend.MEMORY,
         "table": None,
+        "db": Path(".onejob/records.sqlite"),
         "namespace": "onejob",
         "retention": timedelta(days=28),
         "concurrency": 10,
@@ -51,7 +54,9 @@ def test_the_defaults() -> None:
     ("name", "text", "attribute", "value"),
     [
         ("IDEMPOTENCY_BACKEND", "memory", "backend", Backend.MEMORY),
+        ("IDEMPOTENCY_BACKEND", "sqlite", "backend", Backend.SQLITE),
         ("IDEMPOTENCY_TABLE", "records", "table", "records"),
+        ("IDEMPOTENCY_DB", "jobs/done.sqlite", "db", Path("jobs/done.sqlite")),
         ("IDEMPOTENCY_NAMESPACE", "shop_EU-1", "namespace", "shop_EU-1"),
         ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600", "retention", timedelta(hours=1)),
         ("JOB_CONCURRENCY", "3", "concurrency", 3),
@@ -125,7 +130,7 @@ def test_inside_lambda_records_live_in_dynamodb() -> None:
 
 
 def test_elsewhere_the_backend_must_be_said() -> None:
-    expected = "IDEMPOTENCY_BACKEND is not set: outside Lambda say which, one of dynamodb, memory"
+    expected = f"IDEMPOTENCY_BACKEND is not set: outside Lambda say which, one of {KNOWN}"
     assert refusal({"IDEMPOTENCY_TABLE": "records"}) == expected
     assert refusal({"IDEMPOTENCY_BACKEND": " "}) == expected
 
@@ -133,7 +138,7 @@ def test_elsewhere_the_backend_must_be_said() -> None:
 @pytest.mark.parametrize("environment", [LAMBDA, {}])
 @pytest.mark.parametrize("name", ["redis", "DynamoDB", "memory,dynamodb"])
 def test_an_unknown_backend_is_refused_with_those_that_are_known(environment: dict[str, str], name: str) -> None:
-    expected = f"IDEMPOTENCY_BACKEND={name!r}: expected one of dynamodb, memory"
+    expected = f"IDEMPOTENCY_BACKEND={name!r}: expected one of {KNOWN}"
     assert refusal(environment | {"IDEMPOTENCY_BACKEND": name}) == expected
 
 
@@ -144,7 +149,9 @@ def test_dynamodb_needs_a_table(environment: dict[str, str], table: dict[str, st
 
 
 def test_memory_that_would_be_forgotten_between_invocations_is_refused() -> None:
-    assert refusal(LAMBDA | MEMORY).startswith("IDEMPOTENCY_BACKEND=memory forgets with the process: inside Lambda use")
+    told = refusal(LAMBDA | MEMORY)
+    assert told.startswith("IDEMPOTENCY_BACKEND=memory forgets")
+    assert told.endswith("inside Lambda use dynamodb")
 
 
 def test_settings_cannot_be_changed() -> None:

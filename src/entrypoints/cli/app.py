@@ -2,10 +2,14 @@
 
 import signal
 import sys
+from datetime import timedelta
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+
+from entrypoints.settings import Backend
 
 app = typer.Typer(
     help="Run each job's effect once on AWS: SQS, Lambda and DynamoDB.",
@@ -36,13 +40,16 @@ def demo(
 ) -> None:
     """Watch one job run once, on this machine: no AWS account, no Docker.
 
-    Starts an AWS emulator on a free port, makes a queue, a dead-letter queue and a table, sends
-    {"job_id":"job-001"} twice and one malformed message, and has the real Lambda handler work them off. Everything
-    that was started is stopped again, on Ctrl-C too.
+    Starts an AWS emulator on a free port, makes a queue, a dead-letter queue
+    and a table, sends {"job_id":"job-001"} twice and one malformed message,
+    and has the real Lambda handler work them off. Everything that was
+    started is stopped again, on Ctrl-C too.
 
-    It runs the operations registered in src/domain/business.py, as the deployed worker would.
+    It runs the operations registered in src/domain/business.py, as the
+    deployed worker would.
 
-    Exit status: 0 if what it shows is so, 1 if not or if the emulator cannot be started, 130 on Ctrl-C.
+    Exit status: 0 if what it shows is so; 1 if not, or if the emulator
+    cannot be started; 130 interrupted; 143 terminated.
     """
     from entrypoints.cli import demo_view
     from entrypoints.cli.demo import run_demo
@@ -61,6 +68,86 @@ def demo(
     if as_json:
         typer.echo(demo_view.as_json(result))
     raise typer.Exit(0 if result.is_so else 1)
+
+
+@app.command()
+def run(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="Job messages, one JSON object a line, plain or gzip; - reads standard input."
+        ),
+    ],
+    operation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|MODULE:FUNCTION",
+            help="An operation registered in domain/business.py (default: the one named default), or any "
+            "function(job, attempt) as package.module:function; the current folder is searched last.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
+    ] = None,
+    store: Annotated[
+        Backend, typer.Option(help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE.")
+    ] = Backend.SQLITE,
+    db: Annotated[Path, typer.Option(metavar="FILE", help="The SQLite file.")] = Path(".onejob/records.sqlite"),
+    namespace: Annotated[
+        str, typer.Option(help="First part of each job's key: another one is another set of jobs.")
+    ] = "onejob",
+    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="Jobs at a time.")] = 10,
+    lease: Annotated[
+        int,
+        typer.Option(
+            min=1, max=86_400, help="Seconds for which a job is held; renewed while it runs, waited for after a crash."
+        ),
+    ] = 30,
+    max_attempts: Annotated[int, typer.Option(min=1, max=1000, help="Tries of a job that fails.")] = 5,
+    failed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the lines that did not finish there, ready to be run again."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, the last one the summary.")] = False,
+    show_errors: Annotated[
+        bool, typer.Option("--show-errors", help="Show the texts of errors, which may hold payload values.")
+    ] = False,
+) -> None:
+    """Run a file of jobs on this machine, each job once: no AWS, no server.
+
+    A line is {"job_id": "...", ...}, with "operation" and "tenant" if you
+    like; the rest is the job's payload. A job that is done is skipped: in
+    this file, in another one, in the next run. After a crash, or Ctrl-C, run
+    the same command again: what is done is skipped, and what a killed run
+    had begun is waited for until its lease ends, then taken over.
+
+    A failing job is tried again with back-off. A line that is no job is
+    reported, and the rest goes on. Ctrl-C finishes what runs and stops; a
+    second Ctrl-C leaves at once.
+
+    Example: onejob run jobs.jsonl --operation invoices:charge
+
+    Exit status: 0 all done or skipped; 1 some failed or rejected, or store
+    or file failed on the way; 2 unusable arguments; 130 interrupted;
+    143 terminated.
+    """
+    from entrypoints.cli.run import RunOptions, run_file
+
+    options = RunOptions(
+        source=file,
+        operation=operation,
+        name=name,
+        store=store,
+        db=db,
+        namespace=namespace,
+        concurrency=concurrency,
+        lease=timedelta(seconds=lease),
+        max_attempts=max_attempts,
+        failed=failed,
+        as_json=as_json,
+        error_messages=show_errors,
+    )
+    raise typer.Exit(run_file(options))
 
 
 def main() -> None:

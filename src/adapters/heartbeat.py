@@ -1,0 +1,86 @@
+"""Keeps leases alive while their operations run: one thread renews them all, at a third of their length."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Condition, Thread
+from typing import Final, Protocol
+
+from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.lease import Lease
+from domain.ports.clock import Clock
+from domain.record import Claim
+
+BEATS_PER_LEASE: Final = 3
+"""Two renewals may fail before a lease lapses."""
+
+
+class Renew(Protocol):
+    """`IdempotencyStore.renew`."""
+
+    def __call__(self, claim: Claim, lease: timedelta) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Beat:
+    lease: Lease
+    length: timedelta
+    due: datetime
+
+
+class ThreadHeartbeat:
+    """A `Heartbeat` in a thread of its own, started at first use. It wakes for what is due, not for each operation."""
+
+    def __init__(self, renew: Renew, clock: Clock) -> None:
+        self._renew = renew
+        self._clock = clock
+        self._beats: set[_Beat] = set()
+        self._changed = Condition()
+        self._wakes_at: datetime | None = None
+        self._thread: Thread | None = None
+
+    @contextmanager
+    def __call__(self, lease: Lease, length: timedelta, /) -> Iterator[None]:
+        beat = _Beat(lease, length, self._clock.now() + length / BEATS_PER_LEASE)
+        with self._changed:
+            self._beats.add(beat)
+            self._wake_for(beat)
+        try:
+            yield
+        finally:
+            with self._changed:  # waits for a renewal that is under way: none comes later
+                self._beats.discard(beat)
+
+    def _wake_for(self, beat: _Beat) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="onejob-heartbeat", daemon=True)
+            self._thread.start()
+        elif self._wakes_at is None or beat.due < self._wakes_at:
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self.beat()
+                self._wakes_at = min((beat.due for beat in self._beats), default=None)
+                wait = None if self._wakes_at is None else (self._wakes_at - self._clock.now()).total_seconds()
+                self._changed.wait(wait)
+
+    def beat(self) -> None:
+        """Renew what is due. A refused lease is renewed no more; a store that cannot answer is asked again soon."""
+        with self._changed:
+            for beat in [each for each in self._beats if each.due <= self._clock.now()]:
+                self._renew_one(beat, self._clock.now())
+
+    def _renew_one(self, beat: _Beat, now: datetime) -> None:
+        try:
+            self._renew(beat.lease.claim, beat.length)
+        except LeaseLostError:
+            beat.lease.refuse()
+            self._beats.discard(beat)
+        except StoreUnavailableError:
+            beat.due = now + beat.length / (2 * BEATS_PER_LEASE)
+        else:
+            beat.lease.extend(now + beat.length)
+            beat.due = now + beat.length / BEATS_PER_LEASE

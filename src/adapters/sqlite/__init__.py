@@ -1,0 +1,1 @@
+"""Records in one SQLite file: durable, safe across processes, no server."""

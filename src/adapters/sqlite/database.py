@@ -1,0 +1,118 @@
+"""The file itself: who may read it, which schema it has, and clear errors where it cannot be used."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+BUSY_TIMEOUT_SECONDS: Final = 10
+"""How long a writer waits for the writers of other processes."""
+
+MAGIC: Final = b"SQLite format 3\x00"
+MIGRATIONS: Final[Sequence[str]] = (
+    """
+    CREATE TABLE record (
+        key         TEXT PRIMARY KEY,
+        job_id      TEXT NOT NULL,
+        operation   TEXT NOT NULL,
+        status      TEXT NOT NULL CHECK (status IN ('INPROGRESS', 'COMPLETED')),
+        owner       TEXT,
+        attempts    INTEGER NOT NULL,
+        lease_until INTEGER NOT NULL,
+        expires_at  INTEGER NOT NULL,
+        fingerprint TEXT,
+        answer      TEXT,
+        omitted     TEXT,
+        last_error  TEXT,
+        first_seen  INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """,
+)
+"""Each brings a file from the version of its index to the next. All times are microseconds since 1970."""
+
+
+class UnusableDatabaseError(Exception):
+    """The file cannot serve as a store; the text says why and what to do. Nothing in it was changed."""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """A connection in WAL mode with `synchronous=FULL`: what was committed survives a power cut.
+
+    A missing folder is made with mode 0700; the file, and with it SQLite's own beside it, has mode 0600.
+    Raises `UnusableDatabaseError`.
+    """
+    try:
+        _make_private(path)
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
+    except OSError as error:
+        raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
+    except (sqlite3.Error, ValueError) as error:
+        raise UnusableDatabaseError(f"{path}: {error}") from error
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        _migrate(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise UnusableDatabaseError(f"{path}: {_explained(error)}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_private(path: Path) -> None:
+    if not path.parent.exists():
+        path.parent.mkdir(mode=0o700, parents=True)
+    if path.is_dir():
+        raise UnusableDatabaseError(f"{path}: is a folder; name a file in it")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        head = os.read(descriptor, len(MAGIC))
+        if head not in (b"", MAGIC):  # SQLite would take a short file for an empty one, and overwrite it
+            raise UnusableDatabaseError(f"{path}: is no SQLite file; move it away, or use another --db")
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")  # one process migrates, the others then find it done
+    try:
+        version = _version(connection)
+        if version > len(MIGRATIONS):
+            raise UnusableDatabaseError(
+                f"{path}: has schema {version}, and this onejob knows up to {len(MIGRATIONS)}: "
+                "upgrade onejob, or use another --db"
+            )
+        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            raise UnusableDatabaseError(f"{path}: is a database of something else: use another --db")
+        for step in MIGRATIONS[version:]:
+            connection.execute(step)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _explained(error: sqlite3.Error) -> str:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return f"{error}: it is corrupt; move it away, or use another --db"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN:
+            return f"{error}: file and folder must be writable"
+        case sqlite3.SQLITE_FULL:
+            return f"{error}: make room on its disk, then run again"
+        case _:
+            return str(error)

@@ -1,0 +1,161 @@
+"""The `IdempotencyStore` in a SQLite file. The domain judges; SQLite's write lock makes judging and writing one."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from adapters.sqlite.database import open_database
+from adapters.sqlite.group_commit import GroupCommit
+from domain.answer import Answer
+from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.identity import JobKey
+from domain.job import Job
+from domain.ports.clock import Clock
+from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SELECT: Final = """
+    SELECT job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error,
+           first_seen
+    FROM record WHERE key = ?
+"""
+_REPLACE: Final = """
+    INSERT OR REPLACE INTO record (key, job_id, operation, status, owner, attempts, lease_until, expires_at,
+                                   fingerprint, last_error, first_seen)
+    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?)
+"""
+_HELD: Final = "WHERE key = ? AND status = 'INPROGRESS' AND owner = ? AND attempts = ?"
+_COMPLETE: Final = f"UPDATE record SET status = 'COMPLETED', answer = ?, omitted = ?, expires_at = ? {_HELD}"
+_RELEASE: Final = (
+    "UPDATE record SET owner = NULL, lease_until = ?, last_error = coalesce(?, last_error), "
+    f"fingerprint = iif(?, NULL, fingerprint) {_HELD}"
+)
+_RENEW: Final = f"UPDATE record SET lease_until = ?, expires_at = ? {_HELD}"
+_REPEATED: Final = "SELECT 1 FROM record WHERE key = ? AND status = 'COMPLETED' AND owner = ? AND attempts = ?"
+
+
+class SQLiteIdempotencyStore:
+    """Thread-safe, and safe among processes on one machine. Raises `UnusableDatabaseError` when it is made."""
+
+    max_answer_bytes: int | None = 100_000_000
+
+    def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
+        self._clock = clock
+        self._retention = retention
+        self._writer = open_database(path)
+        self._writes = GroupCommit(self._writer)
+        self._reader = open_database(path)
+        self._reading = Lock()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._writer.close()
+        self._reader.close()
+
+    def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+        seen = judge(self.find(job.key), job, owner, self._clock.now())
+        if not isinstance(seen, Free):  # most duplicates: no write, no flush
+            return seen
+
+        def work(connection: sqlite3.Connection) -> ClaimAnswer:
+            now = self._clock.now()
+            old = _read(connection, job.key)
+            seen = judge(old, job, owner, now)
+            if not isinstance(seen, Free):
+                return seen
+            attempts = (old.attempts if old else 0) + 1
+            last_error = old.last_error if old else None
+            first_seen = old.first_seen if old and old.first_seen else now
+            ends = _number(now + lease), _number(now + max(self._retention, lease))
+            identity = str(job.key), job.job_id, job.operation
+            connection.execute(
+                _REPLACE, (*identity, owner, attempts, *ends, job.fingerprint, last_error, _number(first_seen))
+            )
+            return Acquired(Claim(job.key, owner, attempts), last_error)
+
+        with _translated():
+            return self._writes.run(work)
+
+    def complete(self, claim: Claim, answer: Answer) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            expires_at = _number(self._clock.now() + self._retention)
+            values = (answer.text, answer.omitted, expires_at)
+            if not _landed(connection, _COMPLETE, values, claim):
+                repeated = connection.execute(_REPEATED, _fence(claim)).fetchone()
+                if repeated is None:
+                    raise _lost(claim)
+
+        with _translated():
+            self._writes.run(work)
+
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+        self._write(claim, _RELEASE, (_number(RELEASED), error or None, forget_payload))
+
+    def renew(self, claim: Claim, lease: timedelta) -> None:
+        now = self._clock.now()
+        self._write(claim, _RENEW, (_number(now + lease), _number(now + max(self._retention, lease))))
+
+    def find(self, key: JobKey) -> Record | None:
+        with _translated(), self._reading:
+            return _read(self._reader, key)
+
+    def _write(self, claim: Claim, statement: str, values: tuple[object, ...]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            if not _landed(connection, statement, values, claim):
+                raise _lost(claim)
+
+        with _translated():
+            self._writes.run(work)
+
+
+def _landed(connection: sqlite3.Connection, statement: str, values: tuple[object, ...], claim: Claim) -> bool:
+    return connection.execute(statement, (*values, *_fence(claim))).rowcount == 1
+
+
+def _fence(claim: Claim) -> tuple[str, str, int]:
+    return str(claim.key), claim.owner, claim.attempt
+
+
+def _lost(claim: Claim) -> LeaseLostError:
+    return LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
+
+
+def _read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
+    row: tuple[Any, ...] | None = connection.execute(_SELECT, (str(key),)).fetchone()
+    if row is None:
+        return None
+    job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, first_seen = row
+    return Record(
+        key=key,
+        job_id=job_id,
+        status=Status(status),
+        owner=owner,
+        attempts=attempts,
+        lease_until=_moment(lease_until),
+        expires_at=_moment(expires_at),
+        fingerprint=fingerprint,
+        answer=None if answer is None else Answer(answer, omitted),
+        last_error=last_error,
+        first_seen=_moment(first_seen),
+    )
+
+
+def _number(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + microseconds * _MICROSECOND
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreUnavailableError(f"SQLite: {error}") from error

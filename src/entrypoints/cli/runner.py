@@ -1,0 +1,270 @@
+"""Runs the lines of a file: takes them as there is room, waits for what others hold, tries again what failed.
+
+One thread decides. It reads an inbox, into which a reader puts lines and the workers put outcomes; everything that
+is held at once is bounded, however long the file.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Semaphore, Thread
+from typing import Final, Protocol
+
+from adapters.job_lines import Line, UnreadableFileError
+from domain.delivery import Delivery
+from domain.errors import InvalidJobError
+from domain.identity import JobKey
+from domain.job import Job
+from domain.job_factory import JobFactory
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.clock import Clock
+from domain.ports.events import Trace
+from domain.strict_json import parse
+
+AHEAD_OF_WORKERS: Final = 4
+"""Lines read ahead, for each worker."""
+
+MOST_WAITING: Final = 1000
+"""Jobs that wait for a retry or for another process; as long as there are so many, no new line is taken."""
+
+ASK_AGAIN: Final = timedelta(seconds=1)
+"""A job that another process holds is asked for so often, and when its lease ends: it may be done earlier."""
+
+FIRST_BACKOFF: Final = timedelta(seconds=1)
+LONGEST_BACKOFF: Final = timedelta(seconds=60)
+
+
+class Process(Protocol):
+    """`JobService.process`."""
+
+    def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A line on its way."""
+
+    line: Line
+    job: Job
+    deliveries: int = 0
+    failures: int = 0
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    said_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of a line. `is_final` is False while it will be tried again, `outcome` None where it was not run."""
+
+    line: Line
+    job_id: str | None
+    outcome: Outcome | None
+    is_final: bool
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The file has been read."""
+
+    error: UnreadableFileError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    pass
+
+
+type _Mail = _Arrived | _Ended | _Stop | Task
+
+
+@dataclass(kw_only=True)
+class JobFileRunner:
+    """Runs one file. `submit` hands a task to a pool of `workers` threads."""
+
+    factory: JobFactory
+    process: Process
+    submit: Callable[[Callable[[], None]], object]
+    last_trace: Callable[[], Trace | None]
+    workers: int
+    clock: Clock
+    jitter: Callable[[], float]
+    lease: timedelta
+    max_attempts: int
+
+    stopped: bool = False
+    """Told to stop: what ran was finished, the rest was not taken."""
+    store_error: str | None = None
+    unreadable: UnreadableFileError | None = None
+
+    _inbox: "SimpleQueue[_Mail]" = field(default_factory=SimpleQueue)
+    _ready: deque[Task] = field(default_factory=deque)
+    _delayed: list[tuple[datetime, int, Task]] = field(default_factory=list)
+    _lanes: dict[JobKey, deque[Task]] = field(default_factory=dict)
+    _running: int = 0
+    _ended: bool = False
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def stop(self) -> None:
+        """Take no more lines; from any thread or signal handler."""
+        self._inbox.put(_Stop())
+
+    def run(self, lines: Iterable[Line]) -> Iterator[Told]:
+        """Everything that happens, as it happens, until all lines are done or the runner is stopped."""
+        self._room = Semaphore(self.workers * AHEAD_OF_WORKERS)
+        Thread(target=self._read, args=(lines,), name="onejob-reader", daemon=True).start()
+        while not self._is_over():
+            yield from self._handle(self._next_mail())
+            self._start_due()
+        self._ended = True
+        self._room.release()  # the reader, if it still waits, sees that it is over
+        yield from self._left()
+
+    def _left(self) -> Iterator[Told]:
+        """What was read and not finished."""
+        tasks = [*self._ready, *(task for _, _, task in sorted(self._delayed))]
+        for task in [*tasks, *(task for lane in self._lanes.values() for task in lane)]:
+            yield Told(task.line, task.job.job_id, None, True)
+        with suppress(Empty):
+            while True:
+                mail = self._inbox.get_nowait()
+                if isinstance(mail, _Arrived):
+                    yield Told(mail.line, None, None, True)
+
+    def _is_over(self) -> bool:
+        if self._running:
+            return False
+        return self.stopped or (self._ended and not self._ready and not self._delayed)
+
+    def _next_mail(self) -> _Mail | None:
+        """The next letter; None when a delayed task is due before one comes."""
+        timeout = None
+        if self._delayed and not self.stopped:
+            timeout = max(0.0, (self._delayed[0][0] - self.clock.now()).total_seconds())
+        try:
+            return self._inbox.get(timeout=timeout)
+        except Empty:
+            return None
+
+    def _handle(self, mail: _Mail | None) -> Iterator[Told]:
+        match mail:
+            case _Arrived(line):
+                yield from self._take(line)
+            case Task():
+                self._running -= 1
+                yield from self._settle(mail)
+            case _Ended(error):
+                self._ended, self.unreadable = True, error
+            case _Stop():
+                self.stopped = True
+            case None:
+                pass
+
+    def _take(self, line: Line) -> Iterator[Told]:
+        try:
+            job = self._job(line)
+        except InvalidJobError as error:
+            self._room.release()
+            yield Told(line, None, Rejected(error.reason, error.detail), True)
+            return
+        task = Task(line, job)
+        if job.key in self._lanes:
+            self._lanes[job.key].append(task)
+        else:
+            self._lanes[job.key] = deque()
+            self._ready.append(task)
+
+    def _job(self, line: Line) -> Job:
+        if line.text is None:
+            raise InvalidJobError("unreadable_line", line.problem or "")
+        return self.factory.job(parse(line.text))
+
+    def _start_due(self) -> None:
+        while not self.stopped and self._running < self.workers:
+            if self._delayed and self._delayed[0][0] <= self.clock.now():
+                self._start(heappop(self._delayed)[2])
+            elif self._ready and len(self._delayed) < MOST_WAITING:
+                self._start(self._ready.popleft())
+            else:
+                return
+
+    def _start(self, task: Task) -> None:
+        if task.deliveries == 0:
+            self._room.release()
+        self._running += 1
+        self.submit(lambda: self._work(task))
+
+    def _work(self, task: Task) -> None:
+        task.deliveries += 1
+        try:
+            delivery = Delivery(task.deliveries, f"line {task.line.number}")
+            task.error, task.outcome = None, None
+            task.outcome = self.process(task.job, lease=self.lease, deadline=None, delivery=delivery)
+            trace = self.last_trace()
+            task.error = trace.error if trace else None
+        except BaseException as error:  # an operation may raise what is no Exception: its lease lapses
+            task.error, task.outcome = error, Failed(Failure.UNEXPECTED, type(error).__name__)
+        self._inbox.put(task)
+
+    def _settle(self, task: Task) -> Iterator[Told]:
+        outcome = task.outcome
+        match outcome:
+            case Deferred(until):
+                again = min(until + timedelta(milliseconds=1), self.clock.now() + ASK_AGAIN)
+                self._delay(task, again)
+                if not task.said_waiting:
+                    task.said_waiting = True
+                    yield self._told(task, outcome, is_final=False)
+            case Failed(Failure.LEASE_LOST):
+                self._delay(task, self.clock.now() + ASK_AGAIN)
+                yield self._told(task, outcome, is_final=False)
+            case Failed(Failure.OPERATION_RAISED) if task.failures + 1 < self.max_attempts:
+                task.failures += 1
+                longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * (1 << min(task.failures - 1, 10)))
+                self._delay(task, self.clock.now() + longest * (0.5 + self.jitter() / 2))
+                yield self._told(task, outcome, is_final=False)
+            case Failed(Failure.UNKNOWN_OPERATION):
+                yield self._finish(task, Rejected("unknown_operation", task.job.operation))
+            case Failed(Failure.STORE_UNAVAILABLE | Failure.COMPLETION_LOST):
+                self.stopped, self.store_error = True, str(task.error)
+                yield self._finish(task, outcome)
+            case Executed() | Skipped() | Rejected() | Failed():
+                yield self._finish(task, outcome)
+            case None:
+                raise AssertionError("a task comes back with an outcome")
+
+    def _delay(self, task: Task, due: datetime) -> None:
+        heappush(self._delayed, (due, next(self._numbers), task))
+
+    def _finish(self, task: Task, outcome: Outcome) -> Told:
+        lane = self._lanes.pop(task.job.key)
+        if lane:
+            self._ready.append(lane.popleft())
+            self._lanes[task.job.key] = lane
+        return self._told(task, outcome, is_final=True)
+
+    def _told(self, task: Task, outcome: Outcome, *, is_final: bool) -> Told:
+        return Told(task.line, task.job.job_id, outcome, is_final, task.error)
+
+    def _read(self, lines: Iterable[Line]) -> None:
+        error = None
+        try:
+            for line in lines:
+                self._room.acquire()
+                if self._ended:
+                    return
+                self._inbox.put(_Arrived(line))
+        except UnreadableFileError as unreadable:
+            error = unreadable
+        self._inbox.put(_Ended(error))

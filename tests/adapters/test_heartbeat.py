@@ -1,0 +1,110 @@
+"""A lease is kept while its operation runs, known to be lost when it is, and left alone afterwards."""
+
+from datetime import timedelta
+from threading import Semaphore
+
+import pytest
+
+from adapters.heartbeat import ThreadHeartbeat
+from adapters.memory import MemoryIdempotencyStore
+from adapters.system import SystemClock
+from domain.answer import Answer
+from domain.lease import Lease
+from domain.record import Acquired, Busy, Claim
+from tests.support.clock import FakeClock
+from tests.support.faulty_store import FaultyStore
+from tests.support.jobs import job
+
+JOB = job()
+LENGTH = timedelta(seconds=30)
+
+
+class Bench:
+    def __init__(self, **faults: list[str]) -> None:
+        self.clock = FakeClock()
+        self.memory = MemoryIdempotencyStore(self.clock, timedelta(days=1))
+        self.store = FaultyStore(self.memory, **faults)  # type: ignore[arg-type]
+        self.heartbeat = ThreadHeartbeat(self.store.renew, self.clock)
+        claimed = self.memory.claim(JOB, owner="a", lease=LENGTH)
+        assert isinstance(claimed, Acquired)
+        self.lease = Lease(claimed.claim, self.clock.now() + LENGTH, self.clock)
+
+    def beat_after(self, seconds: float) -> int:
+        """Renewals so far, after so many more seconds."""
+        self.clock.advance(seconds=seconds)
+        self.heartbeat.beat()
+        return self.store.calls["renew"]
+
+
+def test_a_lease_is_renewed_at_each_third_of_it() -> None:
+    bench = Bench()
+    with bench.heartbeat(bench.lease, LENGTH):
+        assert [bench.beat_after(seconds) for seconds in (9, 1, 9, 1, 100)] == [0, 1, 1, 2, 3]
+        assert not bench.lease.lost()
+        assert bench.memory.claim(JOB, owner="b", lease=LENGTH) == Busy(bench.clock.now() + LENGTH)
+
+
+def test_nothing_is_renewed_after_the_operation() -> None:
+    bench = Bench()
+    with bench.heartbeat(bench.lease, LENGTH):
+        pass
+    assert bench.beat_after(1000) == 0
+    with pytest.raises(ZeroDivisionError), bench.heartbeat(bench.lease, LENGTH):
+        raise ZeroDivisionError
+    assert bench.beat_after(1000) == 0
+
+
+def test_a_refused_renewal_is_known_to_the_operation_and_not_repeated() -> None:
+    bench = Bench()
+    with bench.heartbeat(bench.lease, LENGTH):
+        bench.memory.release(bench.lease.claim, "Error")
+        bench.memory.claim(JOB, owner="b", lease=LENGTH)
+        assert bench.beat_after(10) == 1
+        assert bench.lease.lost()
+        assert bench.beat_after(100) == 1
+
+
+def test_a_store_that_cannot_answer_is_asked_again_in_half_the_time() -> None:
+    bench = Bench(renew=["fails"])
+    with bench.heartbeat(bench.lease, LENGTH):
+        assert bench.beat_after(10) == 1
+        assert not bench.lease.lost()
+        assert [bench.beat_after(seconds) for seconds in (4, 1)] == [1, 2]
+        bench.clock.advance(seconds=29)
+        assert not bench.lease.lost(), "renewed at 15 s"
+
+
+def test_a_store_that_never_answers_loses_the_lease_by_time() -> None:
+    bench = Bench(renew=["fails"] * 100)
+    with bench.heartbeat(bench.lease, LENGTH):
+        for _ in range(5):
+            bench.beat_after(5)
+        assert not bench.lease.lost()
+        bench.beat_after(5)
+        assert bench.lease.lost()
+
+
+def test_leases_of_several_operations_are_renewed_side_by_side_in_real_time() -> None:
+    clock = SystemClock()
+    memory = MemoryIdempotencyStore(clock, timedelta(days=1))
+    renewed = {"a": Semaphore(0), "b": Semaphore(0)}
+
+    def renew(claim: Claim, lease: timedelta) -> None:
+        memory.renew(claim, lease)
+        renewed[claim.owner].release()
+
+    heartbeat = ThreadHeartbeat(renew, clock)
+
+    def held(job_id: str, owner: str, length: timedelta) -> Lease:
+        claimed = memory.claim(job(job_id), owner=owner, lease=length)
+        assert isinstance(claimed, Acquired)
+        return Lease(claimed.claim, clock.now() + length, clock)
+
+    long, short = timedelta(seconds=0.9), timedelta(seconds=0.3)
+    first, second = held("1", "a", long), held("2", "b", short)
+    with heartbeat(first, long), heartbeat(second, short):  # the second is due first, and wakes the thread
+        assert all(renewed["b"].acquire(timeout=10) for _ in range(4)), "more than its length"
+        assert all(renewed["a"].acquire(timeout=10) for _ in range(2))
+        assert not first.lost()
+        assert not second.lost()
+    memory.complete(first.claim, Answer("1"))

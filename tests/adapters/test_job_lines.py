@@ -1,0 +1,99 @@
+"""Lines of a file, whatever they hold: numbered, decoded or reported, and never held whole."""
+
+import gzip
+import io
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from adapters.job_lines import MAX_LINE_BYTES, Line, UnreadableFileError, open_jobs
+
+
+def read(source: Path | str) -> list[Line]:
+    with open_jobs(str(source)) as jobs:
+        return list(jobs)
+
+
+def write(tmp_path: Path, content: bytes, *, packed: bool = False) -> Path:
+    path = tmp_path / "jobs.jsonl"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_lines_are_numbered_and_blank_ones_passed_over(tmp_path: Path, packed: bool) -> None:
+    path = write(tmp_path, b'{"job_id":"1"}\n\n  \r\n{"job_id":"2"}\r\nlast', packed=packed)
+    assert [(line.number, line.text) for line in read(path)] == [
+        (1, '{"job_id":"1"}\n'),
+        (4, '{"job_id":"2"}\r\n'),
+        (5, "last"),
+    ]
+
+
+def test_a_line_that_is_no_utf8_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
+    first, second = read(write(tmp_path, b'{"job_id":"\xff"}\n{"job_id":"2"}\n'))
+    assert (first.text, first.problem, first.raw) == (None, "no UTF-8 at byte 11", b'{"job_id":"\xff"}\n')
+    assert second.text == '{"job_id":"2"}\n'
+
+
+def test_a_line_that_is_too_long_is_reported_once_and_the_rest_goes_on(tmp_path: Path) -> None:
+    huge = b"x" * (3 * MAX_LINE_BYTES + 5)
+    lines = read(write(tmp_path, b"a\n" + huge + b"\nb\n" + b"y" * MAX_LINE_BYTES + b"\nc"))
+    assert [(line.number, line.problem) for line in lines] == [
+        (1, None),
+        (2, f"longer than {MAX_LINE_BYTES} bytes"),
+        (3, None),
+        (4, None),
+        (5, None),
+    ]
+
+
+def test_the_position_is_that_in_the_stored_file(tmp_path: Path) -> None:
+    path = write(tmp_path, b"aaaa\nbbbb\n")
+    assert [line.position for line in read(path)] == [5, 10]
+    with open_jobs(str(path)) as jobs:
+        assert jobs.size == 10
+
+
+def test_standard_input_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(gzip.compress(b"a\nb\n")))
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    with open_jobs("-") as jobs:
+        assert jobs.size is None
+        assert [(line.number, line.text, line.position) for line in jobs] == [(1, "a\n", 0), (2, "b\n", 0)]
+    assert not Stdin.buffer.closed
+
+
+def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match=r"nowhere\.jsonl: No such file"):
+        read(tmp_path / "nowhere.jsonl")
+    with pytest.raises(UnreadableFileError, match="Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbled"])
+def test_a_gzip_file_that_is_cut_or_garbled_says_so_after_its_sound_lines(tmp_path: Path, damage: str) -> None:
+    content = "".join(json.dumps({"job_id": str(number)}) + "\n" for number in range(20_000)).encode()
+    packed = bytearray(gzip.compress(content))
+    packed = packed[: len(packed) // 2] if damage == "cut" else packed[:-4000] + b"\0" * 4000
+    path = tmp_path / "jobs.gz"
+    path.write_bytes(packed)
+    seen: list[Line] = []
+    with open_jobs(str(path)) as jobs, pytest.raises(UnreadableFileError, match=r"jobs\.gz: "):
+        seen.extend(jobs)
+    assert seen[-1].number > 1000
+
+
+def test_memory_stays_flat_however_long_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, b'{"job_id":"1"}\n' * 200_000)
+    tracemalloc.start()
+    with open_jobs(str(path)) as jobs:
+        for _ in jobs:
+            pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 500_000

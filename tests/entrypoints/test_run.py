@@ -1,0 +1,358 @@
+"""`onejob run` as a user meets it: what is printed, written and answered to the shell."""
+
+import gzip
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from entrypoints.cli.app import app
+from entrypoints.cli.run import UnusableOptionError, chosen_operations
+from entrypoints.cli.run_view import printable
+from tests.support.disks import grow, make_read_only, small_disk
+
+OPERATIONS = """
+import os, time
+from domain.errors import PermanentError
+
+def ok(job, attempt):
+    with open("effects", "a") as file:
+        file.write(f"{job.job_id}\\n")
+    return {"ran": job.job_id}
+
+def refuse(job, attempt):
+    raise PermanentError("refused", "amount: expected less")
+
+def fail(job, attempt):
+    raise ValueError("secret value")
+
+def odd(job, attempt):
+    return object()
+
+async def asynchronous(job, attempt):
+    return None
+
+class Deep:
+    @staticmethod
+    def inside(job, attempt):
+        return None
+
+def wait_for_file(job, attempt):
+    open(f"started-{job.job_id}", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+
+not_callable = 3
+λ = ok
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder, with operations of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", __import__("datetime").timedelta(milliseconds=1))
+    (tmp_path / "mine.py").write_text(OPERATIONS)
+    sys.modules.pop("mine", None)
+    return tmp_path
+
+
+def jobs(*texts: str, name: str = "jobs.jsonl") -> str:
+    Path(name).write_text("".join(f"{text}\n" for text in texts))
+    return name
+
+
+def numbered(count: int) -> list[str]:
+    return [json.dumps({"job_id": str(number), "n": number}) for number in range(count)]
+
+
+def run(*arguments: str, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["run", *arguments], input=given)
+
+
+def effects() -> list[str]:
+    return Path("effects").read_text().split() if Path("effects").exists() else []
+
+
+def summary(result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])["summary"]
+    return found
+
+
+def test_a_file_is_run_and_run_again_is_skipped(folder: Path) -> None:
+    file = jobs(*numbered(20))
+    first = run(file, "--operation", "mine:ok", "--json")
+    assert first.exit_code == 0
+    assert summary(first) | {"seconds": 0} == {
+        "executed": 20,
+        "skipped": 0,
+        "failed": 0,
+        "rejected": 0,
+        "not_run": 0,
+        "rejected_by_reason": {},
+        "seconds": 0,
+    }
+    again = run(file, "--operation", "mine:ok", "--json")
+    assert (again.exit_code, summary(again)["skipped"], len(effects())) == (0, 20, 20)
+    assert (folder / ".onejob" / "records.sqlite").exists()
+
+
+def test_the_story_names_what_it_runs_and_sums_it_up() -> None:
+    file = jobs('{"job_id":"1"}', '{"job_id":"1"}', "nonsense", '{"job_id":"[red]2"}')
+    result = run(file, "--operation", "mine:ok")
+    assert result.exit_code == 1
+    assert "operation ok, namespace onejob, store sqlite .onejob/records.sqlite" in result.stderr
+    lines = result.stdout.splitlines()
+    assert "line 2  1  skipped: done before" in lines
+    assert "line 3  rejected: not_json: at character 0" in lines
+    table = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    assert [row for row in table if row[0] not in ("duration", "rate")] == [
+        ["executed", "2"],
+        ["skipped", "1"],
+        ["failed", "0"],
+        ["rejected", "1"],
+        ["not_json", "1"],
+    ]
+
+
+def test_standard_input_and_gzip_are_read() -> None:
+    packed = gzip.compress("\n".join(numbered(3)).encode())
+    assert summary(run("-", "--operation", "mine:ok", "--json", given=packed))["executed"] == 3
+    Path("jobs.gz").write_bytes(packed)
+    assert summary(run("jobs.gz", "--operation", "mine:ok", "--json"))["skipped"] == 3
+
+
+def test_failures_are_told_by_type_and_place_and_their_text_only_if_asked_for() -> None:
+    file = jobs('{"job_id":"1"}')
+    quiet = run(file, "--operation", "mine:fail", "--max-attempts", "2")
+    assert quiet.exit_code == 1
+    assert "secret" not in quiet.output
+    assert quiet.stdout.count("line 1  1  failed: ValueError at ") == 2
+    assert quiet.stdout.count("mine.py:14, trying again") == 1
+    loud = run(file, "--operation", "mine:fail", "--max-attempts", "1", "--show-errors", "--name", "other")
+    assert "mine.py:14: secret value" in loud.stdout
+
+
+def test_lines_that_did_not_finish_are_written_ready_to_be_run_again() -> None:
+    file = jobs('{"job_id":"1"}', "nonsense", '{"job_id":"2", "operation":"else"}')
+    result = run(file, "--operation", "mine:refuse", "--failed", "failed.jsonl", "--json")
+    assert result.exit_code == 1
+    assert Path("failed.jsonl").read_text().splitlines() == [
+        "nonsense",
+        '{"job_id":"1"}',
+        '{"job_id":"2", "operation":"else"}',
+    ] or sorted(Path("failed.jsonl").read_text().splitlines()) == sorted(Path(file).read_text().splitlines())
+    assert summary(result)["rejected_by_reason"] == {"refused": 1, "not_json": 1, "unknown_operation": 1}
+    assert "3 lines to be run again: failed.jsonl" in result.stderr
+    again = run("failed.jsonl", "--operation", "mine:refuse", "--name", "refuse", "--json")
+    assert summary(again)["rejected"] == 3
+
+
+def test_a_line_without_a_newline_stays_a_line_of_its_own() -> None:
+    Path("jobs.jsonl").write_text("a\nb")
+    run("jobs.jsonl", "--operation", "mine:ok", "--failed", "failed.jsonl")
+    assert Path("failed.jsonl").read_text() == "a\nb\n"
+
+
+def test_an_omitted_answer_is_told() -> None:
+    result = run(jobs('{"job_id":"1"}'), "--operation", "mine:odd")
+    assert result.exit_code == 0
+    assert "line 1  1  executed, its answer omitted: unserializable: object" in result.stdout
+
+
+def test_namespace_name_and_db_each_make_another_set_of_jobs() -> None:
+    file = jobs('{"job_id":"1"}')
+    for more in ([], ["--namespace", "other"], ["--name", "other"], ["--db", "other.sqlite"], ["--store", "memory"]):
+        assert summary(run(file, "--operation", "mine:ok", "--json", *more))["executed"] == 1
+    assert summary(run(file, "--operation", "mine:ok", "--json"))["skipped"] == 1
+
+
+def test_the_registered_operation_is_the_default() -> None:
+    assert summary(run(jobs('{"job_id":"1"}'), "--json"))["executed"] == 1
+    assert summary(run(jobs('{"job_id":"1"}'), "--operation", "default", "--json"))["skipped"] == 1
+    assert summary(run(jobs('{"job_id":"1"}'), "--operation", "default", "--name", "x", "--json"))["executed"] == 1
+
+
+def test_a_function_may_lie_deeper_in_its_module() -> None:
+    operations, name = chosen_operations("mine:Deep.inside", None)
+    assert name == "inside"
+    assert operations.find("inside") is not None
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "told"),
+    [
+        ("nothing", None, "--operation nothing: not registered in domain/business.py"),
+        ("nowhere:f", None, "--operation nowhere:f: ModuleNotFoundError"),
+        ("mine:nothing", None, "--operation mine:nothing: AttributeError"),
+        ("mine:", None, "--operation mine:: AttributeError"),
+        (":f", None, "--operation :f: ValueError"),
+        ("mine:not_callable", None, "is not a function"),
+        ("mine:asynchronous", None, "async or generator function runs nothing"),
+        ("mine:λ", None, "--name λ: expected 1 to 64 characters"),
+        ("mine:ok", "a b", "--name a b: expected 1 to 64 characters"),
+    ],
+)
+def test_an_operation_that_cannot_be_run_is_a_clear_error(operation: str, name: str | None, told: str) -> None:
+    with pytest.raises(UnusableOptionError) as refused:
+        chosen_operations(operation, name)
+    assert told in str(refused.value)
+
+
+def test_a_module_that_breaks_while_it_is_imported_is_a_clear_error() -> None:
+    Path("broken.py").write_text("1 / 0")
+    result = run(jobs('{"job_id":"1"}'), "--operation", "broken:f")
+    assert result.exit_code == 2
+    assert "--operation broken:f: ZeroDivisionError" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.jsonl"], "nowhere.jsonl: No such file"),
+        (["jobs.jsonl", "--namespace", "a b"], "IDEMPOTENCY_NAMESPACE='a b'"),
+        (["jobs.jsonl", "--db", "jobs.jsonl"], "jobs.jsonl: is no SQLite file"),
+        (["jobs.jsonl", "--failed", "jobs.jsonl"], "--failed jobs.jsonl: is the file that is read"),
+        (["jobs.jsonl", "--failed", "no/such/folder"], "--failed no/such/folder: No such file"),
+        (["jobs.jsonl", "--store", "dynamodb"], "IDEMPOTENCY_TABLE is not set"),
+        (["jobs.jsonl", "--store", "redis"], "redis"),
+        (["jobs.jsonl", "--lease", "0"], "lease"),
+        (["jobs.jsonl", "--concurrency", "0"], "concurrency"),
+        ([], "FILE"),
+    ],
+)
+def test_unusable_arguments_answer_2_and_name_what_to_mend(arguments: list[str], told: str) -> None:
+    jobs('{"job_id":"1"}')
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert Path("jobs.jsonl").read_text() == '{"job_id":"1"}\n', "nothing is lost"
+
+
+def test_a_newer_database_is_refused() -> None:
+    import sqlite3
+    from contextlib import closing
+
+    file = jobs('{"job_id":"1"}')
+    run(file, "--operation", "mine:ok")
+    with closing(sqlite3.connect(".onejob/records.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    result = run(file, "--operation", "mine:ok")
+    assert (result.exit_code, "upgrade onejob" in result.stderr) == (2, True)
+
+
+def test_a_file_that_breaks_off_answers_1_and_what_came_was_run() -> None:
+    packed = gzip.compress("\n".join(numbered(30_000)).encode())
+    Path("jobs.gz").write_bytes(packed[: len(packed) // 40])
+    result = run("jobs.gz", "--operation", "mine:ok", "--store", "memory", "--json")
+    assert result.exit_code == 1
+    assert "stopped: jobs.gz: " in result.stderr
+    assert summary(result)["executed"] > 0
+
+
+def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(folder: Path) -> None:
+    file = jobs(*numbered(3000))
+    with small_disk(folder / "disk", "800k") as disk:
+        db = ["--db", str(disk / "records.sqlite"), "--operation", "mine:ok", "--json", "--lease", "1"]
+        full = run(file, *db, "--failed", "failed.jsonl")
+        assert full.exit_code == 1
+        assert "stopped: the store cannot be used: SQLite: " in full.stderr
+        assert "run the same command again to go on" in full.stderr
+        grow(disk)
+        again = run(file, *db)
+        assert again.exit_code == 0
+        assert summary(again)["executed"] + summary(again)["skipped"] == 3000
+        assert summary(again)["skipped"] >= summary(full)["executed"] > 0
+    assert len(set(effects())) == 3000
+    assert len(effects()) - 3000 <= 10, "none twice but what ran when the disk was full"
+
+
+def test_a_read_only_folder_answers_2(folder: Path) -> None:
+    file = jobs('{"job_id":"1"}')
+    with small_disk(folder / "disk") as disk:
+        make_read_only(disk)
+        result = run(file, "--db", str(disk / "records.sqlite"), "--operation", "mine:ok")
+    assert result.exit_code == 2
+    assert "Read-only file system" in result.stderr
+    assert effects() == []
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "a\u202eb", "bell\x07"])
+def test_nothing_that_a_terminal_obeys_is_printed(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+# As a process: terminals and signals.
+
+
+def start(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", "from entrypoints.cli.app import main; main()", "run", *arguments]
+    return subprocess.Popen(command, text=True, **options)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_what_runs_and_a_second_run_does_the_rest(number: int) -> None:
+    file = jobs(*numbered(50))
+    options = ["--operation", "mine:wait_for_file", "--concurrency", "2", "--json"]
+    process = start(file, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: len(list(Path().glob("started-*"))) == 2)
+    process.send_signal(number)
+    assert process.stderr is not None
+    until(lambda: "stopping" in process.stderr.readline())  # type: ignore[union-attr]
+    Path("go").touch()
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert "run the same command again to go on" in stderr
+    ended = json.loads(stdout.splitlines()[-1])["summary"]
+    assert (ended["executed"], ended["failed"]) == (2, 0)
+    again = run(file, *options)
+    assert (summary(again)["skipped"], summary(again)["executed"]) == (2, 48)
+
+
+def test_a_second_signal_leaves_at_once() -> None:
+    process = start(jobs(*numbered(5)), "--operation", "mine:wait_for_file", stderr=subprocess.PIPE)
+    until(lambda: bool(list(Path().glob("started-*"))))
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    until(lambda: "stopping" in process.stderr.readline())  # type: ignore[union-attr]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    process.stderr.close()
+
+
+def test_a_terminal_sees_a_bar_and_gets_its_cursor_back() -> None:
+    master, slave = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    file = jobs(*numbered(300), "nonsense", '{"job_id":"[bold]x[/bold]"}', '{"job_id":"[bold]x[/bold]"}')
+    process = start(file, "--operation", "mine:ok", stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    seen = b""
+    with suppress(OSError):
+        while chunk := os.read(master, 65536):
+            seen += chunk
+    assert process.wait(20) == 1
+    os.close(master)
+    text = seen.decode()
+    assert "line 301" in text
+    assert "[bold]x[/bold]" in text, "shown as it is, not as markup"
+    assert "/s" in text
+    assert "executed" in text
+    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")

@@ -1,0 +1,334 @@
+"""The runner's decisions: what is taken, waited for, tried again, given up; and that all it holds is bounded."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event, Lock, Thread
+
+import pytest
+
+from adapters.job_lines import Line, UnreadableFileError
+from adapters.memory import MemoryIdempotencyStore
+from adapters.system import SystemClock
+from domain.answer import Answer
+from domain.attempt import Attempt
+from domain.errors import PermanentError
+from domain.job import Job
+from domain.job_factory import JobFactory
+from domain.operation import OperationFunction
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.record import Acquired, Claim
+from domain.service import JobService
+from entrypoints.cli.run import LastTraces
+from entrypoints.cli.runner import AHEAD_OF_WORKERS, JobFileRunner, Told
+from tests.support.faulty_store import Fault, FaultyStore
+from tests.support.jobs import counting_ids, operations
+
+
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.ASK_AGAIN", timedelta(milliseconds=5))
+    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(milliseconds=5))
+    monkeypatch.setattr("domain.service.FIRST_PAUSE", timedelta(milliseconds=1))
+
+
+def lines(*texts: str) -> list[Line]:
+    return [Line(number, f"{text}\n".encode(), text, None, 0) for number, text in enumerate(texts, 1)]
+
+
+def job_lines(*job_ids: str) -> list[Line]:
+    return lines(*(f'{{"job_id":"{job_id}"}}' for job_id in job_ids))
+
+
+@dataclass
+class Bench:
+    """A runner over the real domain and the memory store."""
+
+    operation: OperationFunction = lambda job, attempt: "ok"
+    workers: int = 4
+    max_attempts: int = 3
+    lease: timedelta = timedelta(seconds=30)
+    runs: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock = SystemClock()
+        self.memory = MemoryIdempotencyStore(self.clock, timedelta(days=1))
+        self.store = FaultyStore(self.memory)
+        self.pool = ThreadPoolExecutor(self.workers)
+        events = LastTraces()
+        lock = Lock()
+
+        def counted(job: Job, attempt: Attempt) -> object:
+            with lock:
+                self.runs.append(job.job_id)
+            return self.operation(job, attempt)
+
+        known = operations(counted)
+        service = JobService(
+            store=self.store,
+            operations=known,
+            events=events,
+            clock=self.clock,
+            new_id=counting_ids(),
+            jitter=lambda: 0.0,
+            max_attempts=self.max_attempts,
+            margin=timedelta(seconds=5),
+        )
+        self.factory = JobFactory("test", known)
+        self.runner = JobFileRunner(
+            factory=self.factory,
+            process=service.process,
+            submit=self.pool.submit,
+            last_trace=events.last,
+            workers=self.workers,
+            clock=self.clock,
+            jitter=lambda: 0.0,
+            lease=self.lease,
+            max_attempts=self.max_attempts,
+        )
+
+    def run(self, given: "list[Line] | Iterator[Line]") -> list[Told]:
+        with self.pool:
+            return list(self.runner.run(given))
+
+
+def final(told: list[Told]) -> dict[int, Outcome | None]:
+    outcomes = {each.line.number: each.outcome for each in told if each.is_final}
+    assert len(outcomes) == len([each for each in told if each.is_final]), "each line ends once"
+    return outcomes
+
+
+def failing(*errors: BaseException) -> OperationFunction:
+    """Raises these one after another, then succeeds."""
+    left = list(errors)
+
+    def run(job: Job, attempt: Attempt) -> object:
+        if left:
+            raise left.pop(0)
+        return "ok"
+
+    return run
+
+
+def test_every_line_is_run_and_told_once() -> None:
+    bench = Bench()
+    told = bench.run(job_lines(*(str(number) for number in range(200))))
+    assert len(told) == 200
+    assert {type(outcome) for outcome in final(told).values()} == {Executed}
+    assert sorted(bench.runs, key=int) == [str(number) for number in range(200)]
+
+
+def test_a_job_that_is_twice_in_the_file_runs_once_and_never_waits_for_a_lease() -> None:
+    bench = Bench()
+    told = bench.run(job_lines("1", "1", "2", "1", "2"))
+    assert sorted(bench.runs) == ["1", "2"]
+    assert [type(final(told)[number]) for number in range(1, 6)] == [Executed, Skipped, Executed, Skipped, Skipped]
+    assert not [each for each in told if isinstance(each.outcome, Deferred)]
+
+
+def test_what_was_done_before_is_skipped() -> None:
+    bench = Bench()
+    claimed = bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="before", lease=timedelta(seconds=1))
+    assert isinstance(claimed, Acquired)
+    bench.memory.complete(claimed.claim, Answer('"before"'))
+    assert final(bench.run(job_lines("1"))) == {1: Skipped(Answer('"before"'))}
+    assert bench.runs == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not json", "not_json"),
+        ("[]", "not_an_object"),
+        ('{"job_id":5}', "invalid_payload"),
+        ('{"job_id":"1","job_id":"2"}', "duplicate_member"),
+        ('{"job_id":"1","operation":"other"}', "unknown_operation"),
+    ],
+)
+def test_a_line_that_is_no_job_is_rejected_at_once_and_the_rest_goes_on(text: str, reason: str) -> None:
+    outcomes = final(Bench().run(lines(text, '{"job_id":"ok"}')))
+    assert isinstance(outcomes[1], Rejected)
+    assert outcomes[1].reason == reason
+    assert isinstance(outcomes[2], Executed)
+
+
+def test_a_line_that_cannot_be_decoded_is_rejected_with_its_problem() -> None:
+    outcomes = final(Bench().run([Line(1, b"\xff\n", None, "no UTF-8 at byte 0", 0)]))
+    assert outcomes == {1: Rejected("unreadable_line", "no UTF-8 at byte 0")}
+
+
+def test_a_transient_failure_is_tried_again_until_it_succeeds() -> None:
+    told = Bench(failing(OSError(), OSError())).run(job_lines("1"))
+    assert [(type(each.outcome), each.is_final) for each in told] == [
+        (Failed, False),
+        (Failed, False),
+        (Executed, True),
+    ]
+    assert isinstance(told[0].error, OSError)
+
+
+def test_a_job_that_keeps_failing_is_given_up_after_its_attempts() -> None:
+    bench = Bench(failing(*[OSError()] * 10), max_attempts=3)
+    told = bench.run(job_lines("1"))
+    assert final(told) == {1: Failed(Failure.OPERATION_RAISED, "OSError")}
+    assert bench.runs == ["1"] * 3
+
+
+def test_attempts_of_earlier_runs_leave_one_try() -> None:
+    bench = Bench(failing(*[OSError()] * 10), max_attempts=3)
+    job = bench.factory.job({"job_id": "1"})
+    for number in range(3):
+        claimed = bench.memory.claim(job, owner=str(number), lease=timedelta(seconds=30))
+        assert isinstance(claimed, Acquired)
+        bench.memory.release(claimed.claim, "KeyError")
+    outcome = final(bench.run(job_lines("1")))[1]
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason == "attempts_exhausted"
+    assert bench.runs == ["1"]
+
+
+def test_a_permanent_error_is_rejected_at_once() -> None:
+    bench = Bench(failing(PermanentError("card_expired", "card: expected later date")))
+    outcome = final(bench.run(job_lines("1")))[1]
+    assert outcome == Rejected("card_expired", "card: expected later date", "PermanentError", 1)
+    assert bench.runs == ["1"]
+
+
+def test_what_another_process_holds_is_waited_for_and_then_answered() -> None:
+    bench = Bench()
+    claimed = bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="other", lease=timedelta(seconds=30))
+    assert isinstance(claimed, Acquired)
+    told: list[Told] = []
+    for each in bench.runner.run(iter(job_lines("1", "2"))):
+        told.append(each)
+        if isinstance(each.outcome, Deferred):
+            bench.memory.complete(claimed.claim, Answer('"theirs"'))
+    bench.pool.shutdown()
+    assert final(told)[1] == Skipped(Answer('"theirs"'))
+    assert len([each for each in told if isinstance(each.outcome, Deferred)]) == 1, "waiting is told once"
+
+
+def test_what_a_killed_process_held_is_taken_over_when_its_lease_ends() -> None:
+    bench = Bench()
+    bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="killed", lease=timedelta(milliseconds=100))
+    assert isinstance(final(bench.run(job_lines("1")))[1], Executed)
+
+
+def test_a_lost_lease_is_asked_for_again() -> None:
+    def outlived(job: Job, attempt: Attempt) -> object:
+        if attempt.number == 1:
+            bench.memory.release(_claim_of(bench, job), "Stolen")
+            other = bench.memory.claim(job, owner="other", lease=timedelta(milliseconds=20))
+            assert isinstance(other, Acquired)
+        return attempt.number
+
+    bench = Bench(outlived)
+    told = bench.run(job_lines("1"))
+    assert told[0].outcome == Failed(Failure.LEASE_LOST)
+    assert final(told) == {1: Executed(Answer("3"))}
+
+
+def _claim_of(bench: Bench, job: Job) -> Claim:
+    record = bench.memory.find(job.key)
+    assert record is not None
+    return Claim(job.key, record.owner or "", record.attempts)
+
+
+class Odd(BaseException):
+    """What no operation should raise."""
+
+
+def test_what_is_no_exception_fails_its_own_line_only() -> None:
+    told = Bench(failing(Odd())).run(job_lines("1", "2"))
+    outcomes = final(told)
+    assert sorted(type(outcome).__name__ for outcome in outcomes.values()) == ["Executed", "Failed"]
+    assert Failed(Failure.UNEXPECTED, "Odd") in outcomes.values()
+
+
+@pytest.mark.parametrize("where", ["claim", "complete"])
+def test_a_store_that_fails_stops_the_run_and_the_rest_is_told_as_not_run(where: str) -> None:
+    bench = Bench(workers=1)
+    plan: list[Fault] = [*["ok"] * 3, *["fails"] * 10_000]  # type: ignore[list-item]
+    bench.store._faults = {where: plan}
+    if where == "complete":
+        bench.runner.lease = timedelta(milliseconds=50)
+    told = bench.run(job_lines(*(str(number) for number in range(100))))
+    assert bench.runner.stopped
+    assert bench.runner.store_error is not None
+    assert "told to fail" in bench.runner.store_error
+    outcomes = final(told)
+    assert [type(outcomes[number]) for number in (1, 2, 3, 4)] == [Executed, Executed, Executed, Failed]
+    assert outcomes[5] is None
+
+
+def test_a_file_that_breaks_off_is_told_and_what_came_is_run() -> None:
+    def broken() -> Iterator[Line]:
+        yield from job_lines("1", "2")
+        raise UnreadableFileError("jobs.gz: cut")
+
+    bench = Bench()
+    assert len(final(bench.run(broken()))) == 2
+    assert str(bench.runner.unreadable) == "jobs.gz: cut"
+
+
+def test_stopping_finishes_what_runs_and_takes_no_more() -> None:
+    started, go = Event(), Event()
+
+    def slow(job: Job, attempt: Attempt) -> object:
+        started.set()
+        assert go.wait(10)
+        return "ok"
+
+    bench = Bench(slow, workers=2)
+    told: list[Told] = []
+    running = Thread(target=lambda: told.extend(bench.run(job_lines(*(str(number) for number in range(1000))))))
+    running.start()
+    assert started.wait(10)
+    bench.runner.stop()
+    go.set()
+    running.join(10)
+    outcomes = list(final(told).values())
+    assert len([outcome for outcome in outcomes if isinstance(outcome, Executed)]) == len(bench.runs) <= 2
+    assert len(outcomes) <= 2 + 2 * AHEAD_OF_WORKERS + 1, "no more than was read ahead"
+    assert bench.runner.stopped
+
+
+def test_lines_are_read_only_as_there_is_room() -> None:
+    taken, go, full = [], Event(), Event()
+
+    def endless() -> Iterator[Line]:
+        for number in range(1, 10_000):
+            taken.append(number)
+            if len(taken) == 2 + 2 * AHEAD_OF_WORKERS:
+                full.set()
+            yield Line(number, b"", f'{{"job_id":"{number}"}}', None, 0)
+
+    bench = Bench(lambda job, attempt: go.wait(10), workers=2)
+    running = Thread(target=lambda: bench.run(endless()))
+    running.start()
+    assert full.wait(10)
+    assert len(taken) <= 2 + 2 * AHEAD_OF_WORKERS + 1
+    bench.runner.stop()
+    go.set()
+    running.join(10)
+
+
+def test_too_many_waiting_jobs_keep_new_lines_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 3)
+    bench = Bench(workers=1)
+    held = [bench.factory.job({"job_id": str(number)}) for number in range(3)]
+    claims = [bench.memory.claim(job, owner="other", lease=timedelta(seconds=30)) for job in held]
+    waiting = 0
+    told: list[Told] = []
+    for each in bench.runner.run(iter(job_lines("0", "1", "2", "new"))):
+        told.append(each)
+        waiting += isinstance(each.outcome, Deferred)
+        if waiting == 3:
+            waiting = 0
+            assert bench.runs == []
+            for claimed in claims:
+                assert isinstance(claimed, Acquired)
+                bench.memory.complete(claimed.claim, Answer("1"))
+    bench.pool.shutdown()
+    assert len(final(told)) == 4
