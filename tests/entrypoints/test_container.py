@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ import pytest
 import entrypoints
 from adapters.memory import MemoryIdempotencyStore
 from adapters.powertools.store import DynamoDBIdempotencyStore
+from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.sqs.message import NotAnSqsBatchError, read_event
 from adapters.system import SystemClock
+from domain.service import no_heartbeat
 from entrypoints import sqs_worker
 from entrypoints.container import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Container, sdk_config
 from entrypoints.settings import Backend, SettingError, Settings
@@ -26,7 +28,11 @@ from tests.support.aws import TABLE, in_process
 from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
 
-STORES = {Backend.DYNAMODB: DynamoDBIdempotencyStore, Backend.MEMORY: MemoryIdempotencyStore}
+STORES: dict[Backend, type] = {
+    Backend.DYNAMODB: DynamoDBIdempotencyStore,
+    Backend.SQLITE: SQLiteIdempotencyStore,
+    Backend.MEMORY: MemoryIdempotencyStore,
+}
 every_backend = pytest.mark.parametrize("backend", list(STORES))
 
 
@@ -36,20 +42,28 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-@contextmanager
-def worker(backend: Backend, **settings: str) -> Iterator[None]:
-    """The environment of a worker, with moto for its AWS."""
-    with in_process():
-        os.environ.update({"IDEMPOTENCY_BACKEND": backend, "IDEMPOTENCY_TABLE": TABLE} | settings)
-        yield
-
-
 def container(settings: Settings | None = None) -> Container:
     made = Container()
     made.operations.override(operations())
     if settings:
         made.settings.override(settings)
     return made
+
+
+def close_store(made: Container) -> None:
+    store: Any = made.store()
+    store.close()
+
+
+@contextmanager
+def worker(backend: Backend, **settings: str) -> Iterator[Container]:
+    """The parts of a worker whose environment says this, with moto for its AWS."""
+    with in_process(), ExitStack() as stack:
+        os.environ.update({"IDEMPOTENCY_BACKEND": backend, "IDEMPOTENCY_TABLE": TABLE} | settings)
+        made = container()
+        if backend is Backend.SQLITE:
+            stack.callback(close_store, made)
+        yield made
 
 
 @contextmanager
@@ -82,8 +96,7 @@ def events_told(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 @every_backend
 def test_every_part_is_made_for_every_backend(backend: Backend) -> None:
-    with worker(backend):
-        made = container()
+    with worker(backend) as made:
         parts = {name: provider() for name, provider in made.providers.items()}
         assert isinstance(parts["store"], STORES[backend])
         assert parts["settings"].backend is backend
@@ -97,8 +110,7 @@ def test_there_is_a_store_and_a_test_for_every_backend_that_settings_know() -> N
 
 @every_backend
 def test_parts_are_made_once_and_shared(backend: Backend) -> None:
-    with worker(backend):
-        made = container()
+    with worker(backend) as made:
         batches, service = made.sqs_batches(), made.service()
         for name in ("settings", "clock", "crew", "events", "queue", "store", "service", "sqs_batches"):
             assert made.providers[name]() is made.providers[name](), name
@@ -109,6 +121,14 @@ def test_parts_are_made_once_and_shared(backend: Backend) -> None:
         assert service.events is made.events()
         assert batches.events is made.events()
         assert service.clock is batches.clock is made.clock()
+
+
+def test_a_worker_has_no_heartbeat_unless_it_is_told() -> None:
+    made = container(Settings(backend=Backend.MEMORY))
+    assert made.service().heartbeat is no_heartbeat
+    told = container(Settings(backend=Backend.MEMORY))
+    told.heartbeat.override(told.renewing_heartbeat)
+    assert told.service().heartbeat is told.renewing_heartbeat()
 
 
 def test_two_containers_share_nothing() -> None:
@@ -138,8 +158,7 @@ def test_each_setting_reaches_the_part_that_needs_it() -> None:
 
 @every_backend
 def test_records_are_kept_for_the_retention(backend: Backend) -> None:
-    with worker(backend, IDEMPOTENCY_EXPIRES_AFTER_SECONDS="7200"):
-        made = container()
+    with worker(backend, IDEMPOTENCY_EXPIRES_AFTER_SECONDS="7200") as made:
         job = made.job_factory().job({"job_id": "1"})
         made.store().claim(job, owner="a", lease=timedelta(seconds=10))
         kept = made.store().find(job.key)
@@ -174,8 +193,7 @@ def test_every_thread_has_a_connection_and_two_are_to_spare(concurrency: int) ->
 
 def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
     environment = {"AWS_MAX_ATTEMPTS": "9", "AWS_RETRY_MODE": "legacy", "JOB_CONCURRENCY": "20"}
-    with worker(Backend.DYNAMODB, **environment), recorded_clients() as clients:
-        parts = container()
+    with worker(Backend.DYNAMODB, **environment) as parts, recorded_clients() as clients:
         parts.store()
         parts.queue().delete(read_event(batch("{}")))
     assert list(clients) == ["dynamodb", "sqs"]
@@ -190,8 +208,8 @@ def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
 
 @every_backend
 def test_two_deliveries_of_one_job_run_it_once(backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
-    with worker(backend):
-        handler = make_handler(operations())
+    with worker(backend) as made:
+        handler = make_handler(operations(), made)
         answers = [handler(batch('{"job_id":"job-001"}'), Context()) for _ in range(2)]
     assert answers == [{"batchItemFailures": []}] * 2
     assert events_told(capsys) == ["business_operation_executed", "metrics", "job_skipped", "metrics"]

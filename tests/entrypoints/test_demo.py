@@ -251,5 +251,5 @@ def test_without_a_command_it_lists_them() -> None:
 
 def test_the_help_says_what_the_exit_status_means() -> None:
     text = " ".join(onejob("demo", "--help").stdout.split())
-    assert "Exit status: 0 if what it shows is so, 1 if not" in text
-    assert "130 on Ctrl-C" in text
+    _, _, told = text.partition("Exit status: 0 if what it shows is so")
+    assert all(code in told for code in (" 1 if not", " 130 ", " 143 "))
