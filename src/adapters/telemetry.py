@@ -14,7 +14,6 @@ from typing import IO, Any, Final, Protocol, assert_never, cast
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from domain.errors import StoreUnavailableError
 from domain.job import Job
@@ -33,6 +32,9 @@ _LOUD: Final = {
 }
 """Failures that an operator must look at, and the metric that an alarm watches."""
 
+_OUR_ERRORS: Final = frozenset({Failure.STORE_UNAVAILABLE, Failure.COMPLETION_LOST})
+"""Failures whose error onejob raised itself: its text holds no payload value."""
+
 type Fields = dict[str, Any]
 
 
@@ -50,8 +52,11 @@ class PowertoolsTelemetry:
     they may hold payload values.
     """
 
-    def __init__(self, *, error_messages: bool, service: str, metrics_namespace: str) -> None:
+    def __init__(
+        self, *, error_messages: bool, service: str, metrics_namespace: str, metrics_enabled: bool = True
+    ) -> None:
         self._error_messages = error_messages
+        self._metrics_enabled = metrics_enabled
         self._service = service
         self._metrics_namespace = metrics_namespace
         Logger(service=service, stream=cast(IO[str], _StandardOutput()), location=None)
@@ -73,7 +78,7 @@ class PowertoolsTelemetry:
             receives=trace.delivery.receives,
             duration_ms=milliseconds,
             **fields,
-            **self._error(trace.error),
+            **self._error(trace.error, with_cause=fields.get("reason") in _OUR_ERRORS),
         )
         self._count(metric)
         match outcome:
@@ -91,7 +96,7 @@ class PowertoolsTelemetry:
         self._count("FingerprintUnverified")
 
     def release_failed(self, job: Job, error: Exception) -> None:
-        self._log(logging.WARNING, "release_failed", **_identity(job), **self._error(error))
+        self._log(logging.WARNING, "release_failed", **_identity(job), **self._error(error, with_cause=True))
         self._count("ReleaseFailed")
 
     def turned_away(self, message: Received, job: Job | None, rejected: Rejected) -> None:
@@ -136,7 +141,7 @@ class PowertoolsTelemetry:
         return values
 
     def _emit(self, values: list[tuple[str, MetricUnit, float]]) -> None:
-        if is_metrics_disabled():
+        if not self._metrics_enabled:
             return
         metrics = EphemeralMetrics(service=self._service, namespace=self._metrics_namespace)
         for name, unit, value in values:
@@ -149,11 +154,11 @@ class PowertoolsTelemetry:
         self._values.put((metric, MetricUnit.Count, number))
 
     def _log(self, level: int, event: str, **fields: Any) -> None:
-        known = {name: value for name, value in fields.items() if value is not None}
+        known = {name: _encodable(value) for name, value in fields.items() if value is not None}
         self._logger.log(level, event, extra={"event": event, **known})
 
-    def _error(self, error: BaseException | None) -> Fields:
-        """Type and place of an error. Its text only if asked for, or if onejob itself wrote it."""
+    def _error(self, error: BaseException | None, *, with_cause: bool = False) -> Fields:
+        """Type and place of an error. Its text only if asked for, or as the cause where onejob itself wrote it."""
         if error is None:
             return {}
         frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
@@ -161,10 +166,10 @@ class PowertoolsTelemetry:
             "error_type": type(error).__name__,
             "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
         }
-        if isinstance(error, StoreUnavailableError):
-            fields["cause"] = str(error)
+        if with_cause and isinstance(error, StoreUnavailableError):
+            fields["cause"] = _text(error)
         if self._error_messages:
-            fields["error_message"] = str(error)
+            fields["error_message"] = _text(error)
         return fields
 
 
@@ -196,6 +201,18 @@ def _described(outcome: Outcome) -> tuple[int, str, str, Fields]:
             return level, "job_failed", "JobsFailed", {"reason": reason}
         case _:
             assert_never(outcome)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"no text: {type(broken).__name__}"
+
+
+def _encodable(value: Any) -> Any:
+    """Without lone surrogates, which would cost the whole line."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _identity(job: Job | None) -> Fields:

@@ -95,6 +95,7 @@ def telemetry(settings: Settings) -> "PowertoolsTelemetry":
         error_messages=settings.log_error_messages,
         service=settings.service,
         metrics_namespace=settings.metrics_namespace,
+        metrics_enabled=settings.metrics_enabled,
     )
 
 

@@ -43,6 +43,7 @@ class Settings:
     log_error_messages: bool = False
     service: str = "onejob"
     metrics_namespace: str = "onejob"
+    metrics_enabled: bool = True
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -64,12 +65,13 @@ class Settings:
             retention=read.seconds("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", default.retention, least=60),
             concurrency=read.whole("JOB_CONCURRENCY", default.concurrency, least=1, most=1000),
             max_attempts=read.whole("MAX_ATTEMPTS", default.max_attempts, least=1, most=1_000_000),
-            deadline_margin=read.seconds("DEADLINE_MARGIN_SECONDS", default.deadline_margin, least=1, most=450),
+            deadline_margin=read.seconds("DEADLINE_MARGIN_SECONDS", default.deadline_margin, least=3, most=450),
             lease_grace=read.seconds("LEASE_GRACE_SECONDS", default.lease_grace, least=0, most=3600),
-            dead_letter_queue_url=read.text("DEAD_LETTER_QUEUE_URL"),
+            dead_letter_queue_url=read.url("DEAD_LETTER_QUEUE_URL"),
             log_error_messages=read.flag("LOG_ERROR_MESSAGES"),
             service=read.text("POWERTOOLS_SERVICE_NAME") or default.service,
             metrics_namespace=read.text("POWERTOOLS_METRICS_NAMESPACE") or default.metrics_namespace,
+            metrics_enabled=not read.flag("POWERTOOLS_METRICS_DISABLED"),
         )
 
 
@@ -94,6 +96,12 @@ class _Reader:
         text = self.text(name) or default
         if not NAME.fullmatch(text):
             raise SettingError(f"{name}={text!r}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
+        return text
+
+    def url(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is not None and not re.fullmatch(r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?", text):
+            raise SettingError(f"{name}={text!r}: expected the URL of an SQS queue")
         return text
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:

@@ -41,8 +41,13 @@ def _no_settings_of_powertools(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def telemetry(*, error_messages: bool = False) -> PowertoolsTelemetry:
-    return PowertoolsTelemetry(error_messages=error_messages, service=SERVICE, metrics_namespace="onejob-test")
+def telemetry(*, error_messages: bool = False, metrics_enabled: bool = True) -> PowertoolsTelemetry:
+    return PowertoolsTelemetry(
+        error_messages=error_messages,
+        service=SERVICE,
+        metrics_namespace="onejob-test",
+        metrics_enabled=metrics_enabled,
+    )
 
 
 def trace(outcome: Outcome, error: BaseException | None = None, attempt: int | None = 2) -> Trace:
@@ -399,11 +404,39 @@ def test_a_line_holds_no_more_values_than_cloudwatch_takes(capsys: pytest.Captur
     assert max(numbers) <= 100
 
 
-def test_metrics_can_be_switched_off(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-    telling = telemetry()
+def test_metrics_can_be_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+    telling = telemetry(metrics_enabled=False)
     telling.finished(trace(Failed(Failure.COMPLETION_LOST)))
     telling.flush()
     logs, counted = told(capsys)
     assert len(logs) == 1
     assert counted == {}
+
+
+def test_a_store_error_that_an_operation_raised_is_not_ours_and_keeps_its_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    telemetry().finished(
+        trace(Failed(Failure.OPERATION_RAISED, "StoreUnavailableError"), StoreUnavailableError(SECRET))
+    )
+    assert SECRET not in capsys.readouterr().out
+
+
+class Mute(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError(SECRET)
+
+
+def test_an_error_without_a_text_does_not_break_the_telling(capsys: pytest.CaptureFixture[str]) -> None:
+    telling = telemetry(error_messages=True)
+    telling.finished(trace(Failed(Failure.OPERATION_RAISED, "Mute"), Mute()))
+    telling.crashed(MESSAGE, Mute())
+    logs, _ = told(capsys)
+    assert [line["error_message"] for line in logs] == ["no text: RuntimeError"] * 2
+
+
+def test_a_lone_surrogate_costs_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    telling = telemetry(error_messages=True)
+    telling.finished(trace(Rejected("a\ud800", "b\udfff"), ValueError("c\ud800")))
+    (logged,), _ = told(capsys)
+    assert (logged["reason"], logged["detail"], logged["error_message"]) == ("a\\ud800", "b\\udfff", "c\\ud800")

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+import typer
+from aws_lambda_powertools import Logger
 from typer.testing import CliRunner, Result
 
 from domain.attempt import Attempt
@@ -21,6 +23,7 @@ from domain.operation import OperationFunction
 from entrypoints.cli.app import app, main
 from entrypoints.emulator import launcher
 from tests.support.jobs import operations
+from tests.support.processes import processes_in
 
 WITHIN_SECONDS = 30
 ONEJOB = Path(sys.executable).with_name("onejob")
@@ -135,6 +138,8 @@ def test_the_story_of_an_operation_that_fails_exits_with_1(monkeypatch: pytest.M
 def test_an_operation_may_print_what_it_likes(run_by_demo: Callable[[OperationFunction], Result]) -> None:
     def talkative(job: Job, attempt: Attempt) -> object:
         print("plain text", 42, '["JSON"]', '{"event": "job_failed"}', "{", "\x00", sep="\n")
+        print("no newline", end="")
+        Logger(service="onejob").info("its own logger, of the worker's usual name")
         return None
 
     result = run_by_demo(talkative)
@@ -157,20 +162,15 @@ def test_an_emulator_that_cannot_be_had_is_told_on_standard_error(
 # When it is stopped.
 
 
-def processes_in(folder: Path) -> list[Path]:
-    """Those whose temporary folder lies in this one: the emulator, and what it runs."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"TMPDIR={folder}/".encode() in (process / "environ").read_bytes():
-                found.append(process)
-    return found
+STOPPED = "onejob demo: interrupted; everything is stopped\n"
 
 
-def serves(process: Path) -> bool:
+def serves(process: int) -> bool:
     """Whether its event loop runs."""
     with suppress(OSError):
-        return "anon_inode:[eventpoll]" in {os.readlink(descriptor) for descriptor in (process / "fd").iterdir()}
+        return "anon_inode:[eventpoll]" in {
+            os.readlink(descriptor) for descriptor in Path(f"/proc/{process}/fd").iterdir()
+        }
     return False
 
 
@@ -197,7 +197,10 @@ def started(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["story", "json"])
 @pytest.mark.parametrize(
     ("stop", "code", "told"),
-    [(signal.SIGINT, 130, "onejob demo: interrupted; everything is stopped\n"), (signal.SIGTERM, 143, "")],
+    [
+        (signal.SIGINT, 130, "onejob demo: interrupted; everything is stopped\n"),
+        (signal.SIGTERM, 143, "onejob demo: interrupted; everything is stopped\n"),
+    ],
     ids=["SIGINT", "SIGTERM"],
 )
 def test_stopping_it_leaves_nothing_running(
@@ -214,11 +217,40 @@ def test_stopping_it_leaves_nothing_running(
     assert not list(tmp_path.glob("onejob-*"))
 
 
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_operation_that_still_runs_does_not_keep_it(stop: int, code: int, tmp_path: Path) -> None:
+    endless = f"""
+import threading, pathlib, domain.business
+from domain.operation import Operation, Operations
+def run(job, attempt):
+    pathlib.Path({str(tmp_path / "runs")!r}).touch()
+    threading.Event().wait()
+domain.business.OPERATIONS = Operations(Operation("default", run))
+from entrypoints.cli.app import main
+main()
+"""
+    command = [sys.executable, "-c", endless, "demo", "--json"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + WITHIN_SECONDS
+        while not (tmp_path / "runs").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(stop)
+        printed, _ = process.communicate(timeout=5)
+    assert (process.returncode, printed) == (code, b"")
+    assert not processes_in(tmp_path)
+
+
 def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(step: object) -> None:
         raise KeyboardInterrupt
 
+    def leave(status: int) -> NoReturn:
+        raise typer.Exit(status)
+
     monkeypatch.setattr("entrypoints.cli.demo.run_demo", interrupted)
+    monkeypatch.setattr("entrypoints.cli.app._leave", leave)
     result = onejob("demo")
     assert (result.exit_code, result.stderr) == (130, "onejob demo: interrupted; everything is stopped\n")
 

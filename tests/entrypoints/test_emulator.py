@@ -24,6 +24,7 @@ from botocore.exceptions import ClientError
 
 from entrypoints.emulator import launcher
 from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator, only_environment
+from tests.support.processes import environment_of, processes_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at processes through Linux's /proc")
 
@@ -80,21 +81,6 @@ def sdk(aws: Emulator) -> Iterator[Callable[[str], Any]]:
         yield lambda service: boto3.client(service)  # type: ignore[call-overload]
 
 
-def environment_of(process: int) -> dict[str, str]:
-    pairs = Path(f"/proc/{process}/environ").read_text().split("\0")
-    return dict(pair.split("=", 1) for pair in pairs if pair)
-
-
-def processes_in(folder: Path) -> list[int]:
-    """Those whose temporary folder lies in this one."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if environment_of(int(process.name)).get("TMPDIR", "").startswith(f"{folder}/"):
-                found.append(int(process.name))
-    return found
-
-
 def listening_addresses(process: int) -> list[str]:
     sockets = set()
     for descriptor in Path(f"/proc/{process}/fd").iterdir():
@@ -148,6 +134,15 @@ def test_it_listens_on_the_loopback_address_and_nowhere_else(aws: Emulator, home
 def test_what_a_browser_sends_is_refused(aws: Emulator, method: str, headers: dict[str, str]) -> None:
     assert status(aws, method, "/_ministack/health", headers) == 403
     assert status(aws, method, "/_ministack/health", {}) == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:4566", "localhost.evil.example", "127.0.0.1.evil.com"])
+def test_what_is_addressed_to_another_host_is_refused_since_its_name_may_have_been_rebound(
+    aws: Emulator, host: str
+) -> None:
+    assert status(aws, "GET", "/_ministack/health", {"Host": host}) == 403
+    for ours in (f"localhost:{aws.port}", f"127.0.0.1:{aws.port}", "abc.lambda-url.us-east-1.localhost"):
+        assert status(aws, "GET", "/_ministack/health", {"Host": ours}) != 403
 
 
 @from_a_browser
@@ -281,6 +276,48 @@ def test_it_ends_with_a_starter_that_is_killed_and_removes_its_folder(tmp_path: 
     assert not list(tmp_path.glob("onejob-*"))
 
 
+def test_it_ends_with_a_starter_that_is_killed_while_a_function_runs(tmp_path: Path) -> None:
+    """A graceful end would wait for the answer to the invocation."""
+    code = """
+import boto3, threading
+from botocore.config import Config
+from entrypoints.emulator.launcher import emulator, only_environment
+with emulator() as aws, only_environment(aws.environment()):
+    functions = boto3.client("lambda", config=Config(read_timeout=1000, retries={"total_max_attempts": 1}))
+    functions.create_function(**FUNCTION, Timeout=900)
+    threading.Thread(target=functions.invoke, kwargs={"FunctionName": "sent"}, daemon=True).start()
+    print("up", flush=True)
+    input()
+"""
+    endless = function("import subprocess\ndef handler(event, context): subprocess.run(['sleep', '1000'])")
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(launcher.PROJECT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", code.replace("FUNCTION", repr(endless))],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as starter:
+        assert starter.stdout
+        assert starter.stdout.readline() == "up\n"
+        eventually(lambda: len(processes_in(tmp_path)) > 2)
+        starter.kill()
+    eventually(lambda: not processes_in(tmp_path))
+    assert not list(tmp_path.glob("onejob-*"))
+
+
+@pytest.mark.parametrize("name", ["precious", "onejob", "emulator-onejob-"])
+def test_it_removes_no_folder_that_is_not_its_own(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    guarded = Path(launcher.__file__).with_name("guarded.py")
+    refused = subprocess.run(
+        [sys.executable, "-I", guarded, tmp_path / name], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    assert "is not a folder of the emulator" in refused.stderr
+    assert (tmp_path / name).is_dir()
+
+
 # When it cannot be had.
 
 
@@ -303,6 +340,21 @@ def test_without_a_lock_file_it_says_what_is_missing(own_folder: Path, monkeypat
     assert refusal() == expected
 
 
+def test_a_uv_that_is_not_where_it_was_is_looked_for_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV", "/nowhere/uv")
+    with emulator() as started:
+        assert started.is_ready()
+
+
+def test_an_environment_without_a_python_is_told_and_leaves_nothing(
+    own_folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path_factory.mktemp("empty")
+    monkeypatch.setattr(launcher, "_environment", lambda: empty)
+    assert refusal() == f"{empty}/bin/python: No such file or directory"
+    assert list(own_folder.iterdir()) == []
+
+
 def test_what_uv_complains_of_is_passed_on(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own_folder / "uv.lock").write_text("no lock")
     (own_folder / "pyproject.toml").write_text("[project")
@@ -320,6 +372,7 @@ def test_what_uv_complains_of_is_passed_on(own_folder: Path, monkeypatch: pytest
         "import sys; print('broken', file=sys.stderr); print('no port')",
         "import sys; print(1, flush=True); sys.exit('broken')",
         "import sys, time; print('broken', file=sys.stderr); print(1, flush=True); time.sleep(1000)",
+        "import sys, time; print('broken', file=sys.stderr, flush=True); time.sleep(1000)",
     ],
 )
 def test_a_process_that_does_not_serve_is_ended_and_what_it_wrote_is_told(
@@ -327,7 +380,7 @@ def test_a_process_that_does_not_serve_is_ended_and_what_it_wrote_is_told(
 ) -> None:
     broken = tmp_path_factory.mktemp("broken") / "guarded.py"
     broken.write_text(code)
-    monkeypatch.setattr(launcher, "guarded", SimpleNamespace(__file__=str(broken)))
+    monkeypatch.setattr(launcher, "guarded", SimpleNamespace(__file__=str(broken), FOLDER_PREFIX="onejob-emulator-"))
     monkeypatch.setattr(launcher, "READY_WITHIN_SECONDS", 1)
     assert refusal() == "the emulator did not start:\nbroken"
     assert not processes_in(own_folder)

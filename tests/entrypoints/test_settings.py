@@ -17,7 +17,7 @@ BOUNDS = [
     ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", 60, LONGEST_RETENTION),
     ("JOB_CONCURRENCY", 1, 1000),
     ("MAX_ATTEMPTS", 1, 1_000_000),
-    ("DEADLINE_MARGIN_SECONDS", 1, 450),
+    ("DEADLINE_MARGIN_SECONDS", 3, 450),
     ("LEASE_GRACE_SECONDS", 0, 3600),
 ]
 
@@ -47,6 +47,7 @@ def test_the_defaults() -> None:
         "log_error_messages": False,
         "service": "onejob",
         "metrics_namespace": "onejob",
+        "metrics_enabled": True,
     }
 
 
@@ -64,6 +65,13 @@ def test_the_defaults() -> None:
         ("DEADLINE_MARGIN_SECONDS", "8", "deadline_margin", timedelta(seconds=8)),
         ("LEASE_GRACE_SECONDS", "0", "lease_grace", timedelta(0)),
         ("DEAD_LETTER_QUEUE_URL", "https://sqs/1/dead", "dead_letter_queue_url", "https://sqs/1/dead"),
+        (
+            "DEAD_LETTER_QUEUE_URL",
+            "http://localhost:1/0/d.fifo",
+            "dead_letter_queue_url",
+            "http://localhost:1/0/d.fifo",
+        ),
+        ("POWERTOOLS_METRICS_DISABLED", "true", "metrics_enabled", False),
         ("LOG_ERROR_MESSAGES", "true", "log_error_messages", True),
         ("POWERTOOLS_SERVICE_NAME", "shop", "service", "shop"),
         ("POWERTOOLS_METRICS_NAMESPACE", "Shop", "metrics_namespace", "Shop"),
@@ -159,3 +167,14 @@ def test_settings_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         settings.max_attempts = 6  # type: ignore[misc]
     assert not hasattr(settings, "__dict__")
+
+
+@pytest.mark.parametrize("url", ["dead", "arn:aws:sqs:us-east-1:1:dead", "https://sqs/dead", "https://sqs/1/a b"])
+def test_a_dead_letter_queue_that_is_no_queues_url_is_refused(url: str) -> None:
+    with pytest.raises(SettingError, match=r"^DEAD_LETTER_QUEUE_URL=.*: expected the URL of an SQS queue$"):
+        Settings.from_environment(MEMORY | {"DEAD_LETTER_QUEUE_URL": url})
+
+
+def test_a_switch_for_metrics_that_is_neither_on_nor_off_stops_the_start() -> None:
+    with pytest.raises(SettingError, match="POWERTOOLS_METRICS_DISABLED='maybe'"):
+        Settings.from_environment(MEMORY | {"POWERTOOLS_METRICS_DISABLED": "maybe"})

@@ -121,12 +121,12 @@ def test_a_hung_operation_holds_only_its_own_message_and_is_taken_over_after_its
         "IDEMPOTENCY_BACKEND": "dynamodb",
         "IDEMPOTENCY_TABLE": TABLE,
         "IDEMPOTENCY_NAMESPACE": "test",
-        "DEADLINE_MARGIN_SECONDS": "1",
+        "DEADLINE_MARGIN_SECONDS": "3",
         "LEASE_GRACE_SECONDS": "0",
         "DEAD_LETTER_QUEUE_URL": queues.dead_letter_url,
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
     }
-    command = [sys.executable, str(Path(__file__).with_name("hanging_worker.py")), "3"]
+    command = [sys.executable, str(Path(__file__).with_name("hanging_worker.py")), "5"]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, text=True)
     try:
         assert worker.stdin is not None

@@ -1,5 +1,6 @@
 """`onejob`: the commands, their options and exit codes. What they do stands in modules of their own."""
 
+import os
 import signal
 import sys
 from datetime import timedelta
@@ -10,6 +11,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from entrypoints.settings import Backend
+
+TERMINATED = 143
 
 app = typer.Typer(
     help="Run each job's effect once on AWS: SQS, Lambda and DynamoDB.",
@@ -61,9 +64,9 @@ def demo(
     except EmulatorError as error:
         typer.echo(f"onejob demo: {error}", err=True)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stopped:
         typer.echo("onejob demo: interrupted; everything is stopped", err=True)
-        raise typer.Exit(130) from None
+        _leave(130 if isinstance(stopped, KeyboardInterrupt) else TERMINATED)
     show.result(result)
     if as_json:
         typer.echo(demo_view.as_json(result))
@@ -157,4 +160,11 @@ def main() -> None:
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
-    sys.exit(143)
+    sys.exit(TERMINATED)
+
+
+def _leave(status: int) -> NoReturn:
+    """At once: an operation that still runs in a thread would be waited for, and go on without its emulator."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from entrypoints.emulator.launcher import Emulator, emulator, only_environment
+from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator, only_environment
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -121,8 +121,11 @@ def _work_off(
         "IDEMPOTENCY_BACKEND": "dynamodb",
         "IDEMPOTENCY_TABLE": TABLE,
         "DEAD_LETTER_QUEUE_URL": dead_letter_url,
+        "POWERTOOLS_SERVICE_NAME": "onejob-demo",  # a logger of its own, whatever an operation has set up
     }
     received = _receive(sqs, queue_url, len(sent))
+    if not received:
+        raise EmulatorError(f"the emulator delivered no message within {RECEIVE_WITHIN_SECONDS} s")
     received.sort(key=lambda message: sent.index(message["MessageId"]))
     with only_environment(aws.environment() | worker), _captured_lines() as lines:
         answer = make_handler(OPERATIONS)(lambda_event(received, arn), _Context())
@@ -134,9 +137,9 @@ def _work_off(
 
 
 def _log(line: str) -> dict[str, Any]:
-    """A log line of the worker; an operation may print what it likes beside."""
+    """A log line of the worker; an operation may print what it likes beside, and before it on the same line."""
     try:
-        log = json.loads(line)
+        log = json.loads(line[max(0, line.find('{"level"')) :])
     except ValueError:
         return {}
     return log if isinstance(log, dict) else {}

@@ -1,7 +1,8 @@
 """What runs in the emulator's own environment: ministack on 127.0.0.1 behind a guard, until standard input ends.
 
 An emulator of Lambda executes what it is sent. A web page can send to a loopback port, and does not even need an
-answer to do harm; so whatever a browser marks as its own (`Origin`, `Sec-Fetch-Site`) is refused.
+answer to do harm; so whatever a browser marks as its own (`Origin`, `Sec-Fetch-Site`) is refused, and whatever is
+addressed to another host (a page whose name was rebound to 127.0.0.1 sends its own name).
 """
 
 import asyncio
@@ -10,24 +11,27 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 type Send = Callable[[dict[str, Any]], Awaitable[None]]
 type Asgi = Callable[[dict[str, Any], Callable[[], Awaitable[dict[str, Any]]], Send], Awaitable[None]]
 
+FOLDER_PREFIX = "onejob-emulator-"
 FROM_A_BROWSER = frozenset({b"origin", b"sec-fetch-site"})
 
 
 def guard(app: Asgi) -> Asgi:
-    """The same application, refusing requests (HTTP and WebSocket) that a browser sent."""
+    """The same application, refusing requests (HTTP and WebSocket) that a browser may have sent."""
 
     async def guarded(scope: dict[str, Any], receive: Callable[[], Awaitable[dict[str, Any]]], send: Send) -> None:
-        names = {name.lower() for name, _ in scope.get("headers", ())}
-        if not names & FROM_A_BROWSER:
+        headers = {name.lower(): value for name, value in scope.get("headers", ())}
+        host = headers.get(b"host", b"localhost").partition(b":")[0].lower()
+        is_ours = host in (b"127.0.0.1", b"localhost") or host.endswith((b".localhost", b".127.0.0.1"))
+        if scope["type"] == "lifespan" or (is_ours and not headers.keys() & FROM_A_BROWSER):
             await app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -39,7 +43,12 @@ def guard(app: Asgi) -> Asgi:
 
 
 def main() -> None:
-    """Print the port, serve, and leave nothing behind."""
+    """Print the port, and serve until the end. Its one argument is the folder that is its own and goes with it."""
+    folder = Path(sys.argv[1])
+    if not folder.name.startswith(FOLDER_PREFIX):
+        sys.exit(f"{folder} is not a folder of the emulator")
+    Thread(target=_end_with_the_parent, args=(folder,), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: _end(folder))
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     os.environ["GATEWAY_PORT"] = str(port)  # ministack writes it into the URLs that it hands out
@@ -48,25 +57,23 @@ def main() -> None:
     config.bind = [f"fd://{listener.fileno()}"]
     config.loglevel = "WARNING"
     config.keep_alive_timeout = 75
-    serve = import_module("hypercorn.asyncio").serve
     print(port, flush=True)  # noqa: T201
     try:
-        asyncio.run(_serve_until_told(serve, guard(app), config))
+        asyncio.run(import_module("hypercorn.asyncio").serve(guard(app), config))
     finally:
-        shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
-        os.killpg(os.getpgrp(), signal.SIGKILL)  # with the functions that it still runs
+        _end(folder)
 
 
-async def _serve_until_told(serve: Callable[..., Awaitable[None]], app: Asgi, config: Any) -> None:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+def _end_with_the_parent(folder: Path) -> None:
+    """The parent holds the other end of standard input, and the system closes it however the parent ends."""
+    sys.stdin.read()
+    _end(folder)
 
-    def wait_for_the_parent() -> None:
-        sys.stdin.read()
-        loop.call_soon_threadsafe(stop.set)
 
-    Thread(target=wait_for_the_parent, daemon=True).start()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    await serve(app, config, shutdown_trigger=stop.wait)
+def _end(folder: Path) -> None:
+    """At once, with the functions that still run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from select import select
+from typing import Any, Final
 
 from entrypoints.emulator import guarded
 
@@ -94,25 +95,35 @@ def emulator(**options: str) -> Iterator[Emulator]:
     process, however that ends. Raises `EmulatorError`.
     """
     python = _environment() / "bin" / "python"
-    folder = tempfile.mkdtemp(prefix="onejob-emulator-")
-    with (Path(folder) / "stderr").open("w") as errors:
-        process = subprocess.Popen(  # noqa: S603
-            [python, "-I", guarded.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            cwd=folder,
-            env=_scrubbed(folder) | options,
-            start_new_session=True,
-            text=True,
-        )
+    with tempfile.TemporaryDirectory(prefix=guarded.FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
+        with (Path(folder) / "stderr").open("w") as errors:
+            process = _started(
+                [str(python), "-I", guarded.__file__, folder],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=folder,
+                env=_scrubbed(folder) | options,
+                start_new_session=True,
+                text=True,
+            )
+        try:
+            yield _ready(process, Path(folder))
+        finally:
+            _end(process)
+
+
+def _started(command: list[str], **options: Any) -> "subprocess.Popen[str]":
     try:
-        yield _ready(process, Path(folder))
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        shutil.rmtree(folder, ignore_errors=True)
+        return subprocess.Popen(command, **options)  # noqa: S603
+    except OSError as error:
+        raise EmulatorError(f"{command[0]}: {error.strerror}") from error
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def _scrubbed(folder: str) -> dict[str, str]:
@@ -131,7 +142,7 @@ def _environment() -> Path:
     """The emulator's own virtual environment, brought up to the lock file."""
     if not (PROJECT / "uv.lock").exists():
         raise EmulatorError(f"the emulator is installed from the project's lock file, and {PROJECT} has no uv.lock")
-    uv = os.environ.get("UV") or shutil.which("uv")
+    uv = shutil.which(os.environ.get("UV") or "uv") or shutil.which("uv")
     if uv is None:
         raise EmulatorError("uv is not on the PATH: install it with `pip install uv`, then try again")
     folder = PROJECT / ".venv-emulator"
@@ -149,11 +160,14 @@ def _environment() -> Path:
 
 def _ready(process: "subprocess.Popen[str]", folder: Path) -> Emulator:
     deadline = time.monotonic() + READY_WITHIN_SECONDS
-    line = process.stdout.readline() if process.stdout else ""
-    if line.strip().isdigit():
+    line = ""
+    if process.stdout and select([process.stdout], [], [], READY_WITHIN_SECONDS)[0]:
+        line = process.stdout.readline().strip()
+    if line.isdigit():
         started = Emulator(int(line))
         while process.poll() is None and time.monotonic() < deadline:
             if started.is_ready():
                 return started
             time.sleep(0.02)
+    _end(process)
     raise EmulatorError(f"the emulator did not start:\n{(folder / 'stderr').read_text()[-2000:].strip()}")
