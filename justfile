@@ -48,3 +48,7 @@ demo:
 # kill -9 two runs over one file, so many times (CI: 4); the counts are printed
 kill-test kills="50" seed="1":
     ONEJOB_KILLS={{ kills }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_run_killed.py
+
+# `onejob run` of 100,000 small jobs: rate and memory, beside what the disk can do
+bench-run jobs="100000":
+    uv run --frozen python benchmarks/run_file.py {{ jobs }}
