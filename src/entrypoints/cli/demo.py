@@ -2,9 +2,10 @@
 
 import io
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -163,11 +164,17 @@ def _receive(sqs: "SQSClient", queue_url: str, number: int) -> list[Any]:
 @contextmanager
 def _captured_lines() -> Iterator[list[str]]:
     lines: list[str] = []
-    with redirect_stdout(io.StringIO()) as output:
-        try:
-            yield lines
-        finally:
-            lines += output.getvalue().splitlines()
+    before, output = sys.stdout, io.StringIO()
+    sys.stdout = output
+    try:
+        yield lines
+    except (KeyboardInterrupt, SystemExit):  # the process leaves: threads that still log must not be heard
+        raise
+    except BaseException:
+        sys.stdout = before
+        raise
+    sys.stdout = before
+    lines += output.getvalue().splitlines()
 
 
 def _checks(
