@@ -21,6 +21,12 @@ def test_every_reason_of_rejection_is_in_the_table(reason: str) -> None:
     assert f"`{reason}`" in README
 
 
+@pytest.mark.parametrize("reason", sorted(set(re.findall(r'(?:InvalidJobError|Rejected)\(\s*"(\w+)"', SOURCE))))
+def test_every_reason_of_rejection_has_a_test(reason: str) -> None:
+    tests = [path for path in (ROOT / "tests").glob("**/*.py") if f'"{reason}' in path.read_text()]
+    assert tests
+
+
 @pytest.mark.parametrize("metric", sorted(set(re.findall(r'"((?:[A-Z][a-z]+){2,}|Unexpected)"', TELEMETRY))))
 def test_every_metric_is_listed(metric: str) -> None:
     assert f"`{metric}`" in README

@@ -7,7 +7,6 @@ from typing import Any
 
 import boto3
 import pytest
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
     IdempotencyPersistenceLayerError,
@@ -17,9 +16,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from adapters.powertools.layer import LONGEST_INVOCATION, FencedDynamoDBPersistenceLayer, FenceLostError
 from tests.support.aws import TABLE, in_process, layer
 from tests.support.aws_faults import aws_requests
-from tests.support.sqs import Context
-
-type Run = Callable[[dict[str, Any]], object]
+from tests.support.decorated import Run, decorated, items, lapse
 
 
 @pytest.fixture(autouse=True)
@@ -31,36 +28,7 @@ def _aws() -> Iterator[None]:
 def bare(
     run: Run, *, over: FencedDynamoDBPersistenceLayer | None = None, prefix: str = "pay", **config: Any
 ) -> Callable[..., Any]:
-    settings = {"event_key_jmespath": "job_id", "lambda_context": Context(), **config}
-
-    decorate: Any = idempotent_function(
-        data_keyword_argument="message",
-        persistence_store=over or layer(),
-        config=IdempotencyConfig(**settings),
-        key_prefix=prefix,
-    )
-
-    def function(message: dict[str, Any]) -> object:
-        return run(message)
-
-    made: Callable[..., Any] = decorate(function)
-    return made
-
-
-def items() -> list[dict[str, Any]]:
-    table: Any = boto3.resource("dynamodb").Table(TABLE)
-    found: list[dict[str, Any]] = table.scan()["Items"]
-    return found
-
-
-def lapse() -> None:
-    table: Any = boto3.resource("dynamodb").Table(TABLE)
-    (stored,) = items()
-    table.update_item(
-        Key={"id": stored["id"]},
-        UpdateExpression="SET in_progress_expiration = :past",
-        ExpressionAttributeValues={":past": 1},
-    )
+    return decorated(run, over or layer(), prefix=prefix, **config)
 
 
 def test_it_runs_once_and_replays() -> None:

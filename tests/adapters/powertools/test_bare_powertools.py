@@ -1,18 +1,12 @@
 """What bare Powertools idempotency does (3.37): the facts that the README's comparison rests on, each beside ours."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-import boto3
 import pytest
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingError
-from aws_lambda_powertools.utilities.idempotency import (
-    DynamoDBPersistenceLayer,
-    IdempotencyConfig,
-    idempotent_function,
-)
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 
 from domain.answer import Answer
 from domain.attempt import Attempt
@@ -21,13 +15,12 @@ from domain.job import Job
 from domain.outcome import Skipped
 from tests.support.aws import TABLE, in_process
 from tests.support.aws_faults import aws_requests
+from tests.support.decorated import Run, decorated, items, lapse
 from tests.support.sqs import Context, Worker, event, record
 from tests.support.worker import handler
 
 MESSAGE = {"job_id": "1"}
 BODY = '{"job_id":"1"}'
-
-type Run = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(autouse=True)
@@ -37,35 +30,7 @@ def _aws() -> Iterator[None]:
 
 
 def bare(run: Run) -> Callable[..., Any]:
-    config = IdempotencyConfig(event_key_jmespath="job_id", lambda_context=cast(Any, Context()))
-    decorate: Any = idempotent_function(
-        data_keyword_argument="message",
-        persistence_store=DynamoDBPersistenceLayer(TABLE),
-        config=config,
-        key_prefix="p",
-    )
-
-    def function(message: dict[str, Any]) -> object:
-        return run(message)
-
-    made: Callable[..., Any] = decorate(function)
-    return made
-
-
-def items() -> list[dict[str, Any]]:
-    table: Any = boto3.resource("dynamodb").Table(TABLE)
-    found: list[dict[str, Any]] = table.scan()["Items"]
-    return found
-
-
-def lapse() -> None:
-    past = int((datetime.now(UTC) - timedelta(seconds=5)).timestamp() * 1000)
-    table: Any = boto3.resource("dynamodb").Table(TABLE)
-    table.update_item(
-        Key={"id": items()[0]["id"]},
-        UpdateExpression="SET in_progress_expiration = :past",
-        ExpressionAttributeValues={":past": past},
-    )
+    return decorated(run, DynamoDBPersistenceLayer(TABLE))
 
 
 @pytest.mark.parametrize("error", [None, OSError()])

@@ -5,15 +5,10 @@ With `hash_function="sha256"` and the key prefix `{namespace}.{operation}` both 
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
-from aws_lambda_powertools.utilities.idempotency import (
-    DynamoDBPersistenceLayer,
-    IdempotencyConfig,
-    idempotent_function,
-)
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 
 from adapters.system import SystemClock
@@ -21,14 +16,13 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed
 from tests.support.aws import TABLE, dynamodb_store, in_process, item
+from tests.support.decorated import Run, decorated, lapse
 from tests.support.jobs import job
 from tests.support.sqs import Context
 
 JOB = job("job-001", amount=10)
 MESSAGE = {"job_id": "job-001", "amount": 10}
 LEASE = timedelta(seconds=60)
-
-type Run = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(autouse=True)
@@ -38,36 +32,13 @@ def _aws() -> Iterator[None]:
 
 
 def stock(run: Run, *, context: Context | None = None) -> Callable[..., Any]:
-    """A function under bare Powertools, as its documentation shows it."""
-    config = IdempotencyConfig(event_key_jmespath="job_id", hash_function="sha256", lambda_context=cast(Any, context))
-
-    decorate: Any = idempotent_function(
-        data_keyword_argument="message",
-        persistence_store=DynamoDBPersistenceLayer(TABLE),
-        config=config,
-        key_prefix="test.default",
-    )
-
-    def function(message: dict[str, Any]) -> object:
-        return run(message)
-
-    made: Callable[..., Any] = decorate(function)
-    return made
+    """A function under bare Powertools, set up to make our keys."""
+    layer = DynamoDBPersistenceLayer(TABLE)
+    return decorated(run, layer, prefix="test.default", hash_function="sha256", lambda_context=context)
 
 
 def ours(owner: str = "us") -> ClaimAnswer:
     return dynamodb_store(SystemClock(), timedelta(days=1)).claim(JOB, owner=owner, lease=LEASE)
-
-
-def lapse() -> None:
-    """Back-date the lease."""
-    past = int((datetime.now(UTC) - timedelta(seconds=5)).timestamp() * 1000)
-    table: Any = boto3.resource("dynamodb").Table(TABLE)
-    table.update_item(
-        Key={"id": str(JOB.key)},
-        UpdateExpression="SET in_progress_expiration = :past",
-        ExpressionAttributeValues={":past": past},
-    )
 
 
 class Killed(BaseException):
