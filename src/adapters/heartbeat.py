@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Final, Protocol
 
 from domain.errors import LeaseLostError, StoreUnavailableError
@@ -27,6 +27,8 @@ class _Beat:
     lease: Lease
     length: timedelta
     due: datetime
+    renewal: Lock = field(default_factory=Lock)
+    ended: bool = False
 
 
 class ThreadHeartbeat:
@@ -49,8 +51,10 @@ class ThreadHeartbeat:
         try:
             yield
         finally:
-            with self._changed:  # waits for a renewal that is under way: none comes later
+            with self._changed:
                 self._beats.discard(beat)
+            with beat.renewal:  # waits for a renewal that is under way: none comes later
+                beat.ended = True
 
     def _wake_for(self, beat: _Beat) -> None:
         if self._thread is None:
@@ -61,8 +65,8 @@ class ThreadHeartbeat:
 
     def _run(self) -> None:
         while True:
+            self.beat()
             with self._changed:
-                self.beat()
                 self._wakes_at = min((beat.due for beat in self._beats), default=None)
                 wait = None if self._wakes_at is None else (self._wakes_at - self._clock.now()).total_seconds()
                 self._changed.wait(wait)
@@ -70,15 +74,21 @@ class ThreadHeartbeat:
     def beat(self) -> None:
         """Renew what is due. A refused lease is renewed no more; a store that cannot answer is asked again soon."""
         with self._changed:
-            for beat in [each for each in self._beats if each.due <= self._clock.now()]:
-                self._renew_one(beat, self._clock.now())
+            due = [beat for beat in self._beats if beat.due <= self._clock.now()]
+        for beat in due:  # outside the lock: a store that is slow holds up no operation but its own
+            now = self._clock.now()
+            with beat.renewal:
+                if not beat.ended and beat.due <= now:
+                    self._renew_one(beat, now)
 
     def _renew_one(self, beat: _Beat, now: datetime) -> None:
         try:
             self._renew(beat.lease.claim, beat.length)
         except LeaseLostError:
             beat.lease.refuse()
-            self._beats.discard(beat)
+            beat.ended = True
+            with self._changed:
+                self._beats.discard(beat)
         except StoreUnavailableError:
             beat.due = now + beat.length / (2 * BEATS_PER_LEASE)
         else:

@@ -1,29 +1,37 @@
 """Lines of a file of jobs: plain or gzip, from a path or standard input, one at a time however long the file."""
 
-import gzip
-import io
+import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from select import select
+from stat import S_ISREG
+from typing import Any, Final
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """As large as an SQS message may be; a longer line is reported and passed over, never held whole."""
 
+CHUNK: Final = 64 * 1024
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class UnreadableFileError(Exception):
     """The file cannot be opened, or ends in the middle; the text says which and why."""
 
 
+class _StoppedError(Exception):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`number` counts from 1. `text` is None where the bytes are no UTF-8, or too many. `position` is how many bytes
-    of the file (as stored) have been read.
+    """`number` counts from 1. `raw` is empty for a line that is too long; `text` is None where the bytes cannot be
+    read, and `problem` says why. `position` is how many bytes of the file (as stored) have been read.
     """
 
     number: int
@@ -33,55 +41,132 @@ class Line:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobLines:
-    """An open file of jobs. `size` is in bytes as stored; None where it is not known beforehand."""
+    """An open file of jobs. `size` is in bytes as stored; None where it is not known beforehand.
+
+    Reads a descriptor and not a buffered file: a reader that waits for a pipe can be told to stop, and holds nothing
+    that the end of the process would wait for.
+    """
 
     name: str
     size: int | None
-    _stored: BinaryIO
-    _content: BinaryIO
+    _source: Any
+    _wake: tuple[int, int] = field(default_factory=os.pipe)
+    _position: int = 0
+
+    def stop(self) -> None:
+        """No more lines; from any thread or signal handler."""
+        os.write(self._wake[1], b"x")
+
+    def close(self) -> None:
+        """Only when nobody reads any more."""
+        for descriptor in self._wake:
+            os.close(descriptor)
 
     def __iter__(self) -> Iterator[Line]:
-        """Every line that is not blank. Raises `UnreadableFileError` where the rest cannot be read."""
-        number, overlong = 0, False
-        while chunk := self._next():
-            continues, overlong = overlong, not chunk.endswith(b"\n") and len(chunk) > MAX_LINE_BYTES
-            if continues:
-                continue
-            number += 1
-            if overlong:
-                yield Line(number, chunk, None, f"longer than {MAX_LINE_BYTES} bytes", self._position())
-            elif chunk.strip():
-                yield self._line(number, chunk)
+        """Every line that is not blank, until the end or `stop`. Raises `UnreadableFileError` where it breaks off."""
+        with suppress(_StoppedError):
+            yield from self._lines()
 
-    def _next(self) -> bytes:
-        try:
-            return self._content.readline(MAX_LINE_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UnreadableFileError(f"{self.name}: {error}") from error
+    def _lines(self) -> Iterator[Line]:
+        number, rest, is_too_long = 0, b"", False
+        for chunk in self._content():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for raw in whole:
+                number += 1
+                if is_too_long or len(raw) > MAX_LINE_BYTES:
+                    is_too_long = False
+                    yield self._too_long(number)
+                elif raw.strip():
+                    yield self._line(number, raw + b"\n")
+            if len(rest) > MAX_LINE_BYTES:
+                rest, is_too_long = b"", True
+        if is_too_long:
+            yield self._too_long(number + 1)
+        elif rest.strip():
+            yield self._line(number + 1, rest)
 
     def _line(self, number: int, raw: bytes) -> Line:
         try:
-            return Line(number, raw, raw.decode(), None, self._position())
+            return Line(number, raw, raw.decode(), None, self._position)
         except UnicodeDecodeError as error:
-            return Line(number, raw, None, f"no UTF-8 at byte {error.start}", self._position())
+            return Line(number, raw, None, f"no UTF-8 at byte {error.start}", self._position)
 
-    def _position(self) -> int:
-        return self._stored.tell() if self.size is not None else 0
+    def _too_long(self, number: int) -> Line:
+        return Line(number, b"", None, f"longer than {MAX_LINE_BYTES} bytes", self._position)
+
+    def _content(self) -> Iterator[bytes]:
+        head = b""
+        while len(head) < len(_GZIP_MAGIC) and (chunk := self._read()):
+            head += chunk
+        if not head.startswith(_GZIP_MAGIC):
+            yield head
+            while chunk := self._read():
+                yield chunk
+            return
+        try:
+            yield from self._unpacked(head)
+        except zlib.error as error:
+            raise UnreadableFileError(f"{self.name}: {error}") from error
+
+    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
+        """Members of gzip one after another (RFC 1952), each given out as far as it has come."""
+        member = zlib.decompressobj(_GZIP)
+        while packed or (packed := self._read()):
+            yield member.decompress(packed, CHUNK)
+            packed = member.unconsumed_tail
+            if member.eof:
+                packed = member.unused_data.lstrip(b"\0")
+                member = zlib.decompressobj(_GZIP)
+                if not packed and not (packed := self._read()):
+                    return
+        raise UnreadableFileError(f"{self.name}: the gzip file ends in the middle")
+
+    def _read(self) -> bytes:
+        """The next bytes as soon as there are any; none at the end. Raises `_StoppedError`."""
+        try:
+            if isinstance(self._source, int):
+                ready, _, _ = select([self._source, self._wake[0]], [], [])
+                if self._wake[0] in ready:
+                    raise _StoppedError
+                chunk = os.read(self._source, CHUNK)
+            else:
+                chunk = self._source.read(CHUNK)
+        except OSError as error:
+            raise UnreadableFileError(f"{self.name}: {error.strerror}") from error
+        self._position += len(chunk)
+        return chunk
 
 
 @contextmanager
 def open_jobs(source: str) -> Iterator[JobLines]:
     """A path, or `-` for standard input; gzip is recognised by its first bytes. Raises `UnreadableFileError`."""
-    with ExitStack() as stack:
-        try:
-            stored: Any = sys.stdin.buffer if source == "-" else stack.enter_context(Path(source).open("rb"))
-            size = Path(source).stat().st_size if source != "-" and Path(source).is_file() else None
-            if not hasattr(stored, "peek"):
-                stored = io.BufferedReader(stored)
-            packed = stored.peek(2)[:2] == _GZIP_MAGIC
-        except OSError as error:
-            raise UnreadableFileError(f"{source}: {error.strerror}") from error
-        content: Any = gzip.GzipFile(fileobj=stored) if packed else stored
-        yield JobLines(source, size, stored, content)
+    descriptor: int | None = None
+    try:
+        if source == "-":
+            readable: Any = _standard_input()
+        else:
+            readable = descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        state = os.fstat(readable) if isinstance(readable, int) else None
+        if state is not None and source != "-" and Path(source).is_dir():
+            raise UnreadableFileError(f"{source}: Is a directory")
+    except OSError as error:
+        raise UnreadableFileError(f"{source}: {error.strerror}") from error
+    jobs = JobLines(source, state.st_size if state and S_ISREG(state.st_mode) else None, readable)
+    try:
+        yield jobs
+    finally:
+        jobs.close()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _standard_input() -> Any:
+    """Its descriptor, or the stream that stands in for it."""
+    if sys.stdin is None:
+        raise UnreadableFileError("-: standard input is closed")
+    try:
+        return sys.stdin.buffer.fileno()
+    except UnsupportedOperation:
+        return sys.stdin.buffer

@@ -149,11 +149,11 @@ class JobService:
             detail = "" if last_error else "killed or timed out"
             rejected = Rejected("attempts_exhausted", detail, last_error, claim.attempt)
             return self._release(run, claim, last_error or "", rejected)
-        if lease.lost():
-            return Failed(Failure.LEASE_LOST)
         attempt = Attempt(claim.attempt, claim.owner, self._last_try(run), lease.lost, claim.key)
         try:
             with self.heartbeat(lease, run.lease):
+                if lease.lost():  # the claim, or the waiting for it, took longer than it lasts
+                    return Failed(Failure.LEASE_LOST)
                 value = operation.run(run.job.for_one_attempt(), attempt)
                 _refuse_unrun(value)
         except PermanentError as error:

@@ -112,7 +112,7 @@ class _Reader:
             raise SettingError(f"{name}={text!r}: expected a whole number from {least} to {most}")
         return int(text)
 
-    def seconds(self, name: str, default: timedelta, *, least: int, most: int = 10 * 366 * 86_400) -> timedelta:
+    def seconds(self, name: str, default: timedelta, *, least: int, most: int = 100 * 366 * 86_400) -> timedelta:
         return timedelta(seconds=self.whole(name, int(default.total_seconds()), least=least, most=most))
 
     def flag(self, name: str) -> bool:

@@ -1,14 +1,13 @@
 """A lease is kept while its operation runs, known to be lost when it is, and left alone afterwards."""
 
 from datetime import timedelta
-from threading import Semaphore
+from threading import Event, Semaphore, Thread
 
 import pytest
 
 from adapters.heartbeat import ThreadHeartbeat
 from adapters.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
-from domain.answer import Answer
 from domain.lease import Lease
 from domain.record import Acquired, Busy, Claim
 from tests.support.clock import FakeClock
@@ -84,27 +83,59 @@ def test_a_store_that_never_answers_loses_the_lease_by_time() -> None:
         assert bench.lease.lost()
 
 
-def test_leases_of_several_operations_are_renewed_side_by_side_in_real_time() -> None:
+def test_a_lease_that_is_due_first_wakes_the_thread() -> None:
     clock = SystemClock()
     memory = MemoryIdempotencyStore(clock, timedelta(days=1))
-    renewed = {"a": Semaphore(0), "b": Semaphore(0)}
+    renewed = Semaphore(0)
 
     def renew(claim: Claim, lease: timedelta) -> None:
         memory.renew(claim, lease)
-        renewed[claim.owner].release()
+        renewed.release()
 
     heartbeat = ThreadHeartbeat(renew, clock)
 
-    def held(job_id: str, owner: str, length: timedelta) -> Lease:
-        claimed = memory.claim(job(job_id), owner=owner, lease=length)
+    def held(job_id: str, length: timedelta) -> Lease:
+        claimed = memory.claim(job(job_id), owner=job_id, lease=length)
         assert isinstance(claimed, Acquired)
         return Lease(claimed.claim, clock.now() + length, clock)
 
-    long, short = timedelta(seconds=0.9), timedelta(seconds=0.3)
-    first, second = held("1", "a", long), held("2", "b", short)
-    with heartbeat(first, long), heartbeat(second, short):  # the second is due first, and wakes the thread
-        assert all(renewed["b"].acquire(timeout=10) for _ in range(4)), "more than its length"
-        assert all(renewed["a"].acquire(timeout=10) for _ in range(2))
-        assert not first.lost()
+    long, short = timedelta(seconds=600), timedelta(seconds=0.3)
+    first, second = held("1", long), held("2", short)
+    with heartbeat(first, long), heartbeat(second, short):
+        assert all(renewed.acquire(timeout=10) for _ in range(4)), "in all longer than the short lease"
         assert not second.lost()
-    memory.complete(first.claim, Answer("1"))
+
+
+def test_a_renewal_that_is_slow_holds_up_its_own_operation_only() -> None:
+    bench = Bench()
+    begun, go = Event(), Event()
+
+    def slow(claim: Claim, lease: timedelta) -> None:
+        begun.set()
+        assert go.wait(10)
+
+    heartbeat = ThreadHeartbeat(slow, bench.clock)
+    other = Lease(Claim(job("2").key, "b", 1), bench.clock.now() + LENGTH, bench.clock)
+    ended: list[str] = []
+
+    def run_other() -> None:
+        with heartbeat(other, LENGTH):
+            ended.append("other")
+
+    def run_own() -> None:
+        with heartbeat(bench.lease, LENGTH):
+            bench.clock.advance(seconds=10)
+            beating.start()
+            assert begun.wait(10)
+        ended.append("own")
+
+    beating = Thread(target=heartbeat.beat)
+    own, beside = Thread(target=run_own), Thread(target=run_other)
+    own.start()
+    assert begun.wait(10)
+    beside.start()
+    beside.join(10)
+    assert ended == ["other"]
+    go.set()
+    own.join(10)
+    assert ended == ["other", "own"]

@@ -512,3 +512,18 @@ def test_the_heartbeat_surrounds_the_operation_and_nothing_else() -> None:
     service = JobService(**parts | {"heartbeat": heartbeat})
     service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
     assert seen == ["begins for attempt 1, 60 s", "runs", "ends"]
+
+
+def test_a_lease_that_lapses_while_the_heartbeat_is_waited_for_is_not_run() -> None:
+    bench = Bench()
+
+    @contextmanager
+    def slow_to_begin(lease: Lease, length: timedelta) -> Iterator[None]:
+        bench.clock.advance(seconds=61)
+        yield
+
+    parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
+    service = JobService(**parts | {"heartbeat": slow_to_begin})
+    outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
+    assert outcome == Failed(Failure.LEASE_LOST)
+    assert not bench.runs

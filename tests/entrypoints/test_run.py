@@ -1,24 +1,31 @@
 """`onejob run` as a user meets it: what is printed, written and answered to the shell."""
 
+import fcntl
 import gzip
 import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from adapters.job_lines import Line
+from domain.outcome import Rejected
 from entrypoints.cli.app import app
-from entrypoints.cli.run import UnusableOptionError, chosen_operations
-from entrypoints.cli.run_view import printable
+from entrypoints.cli.run_operations import chosen_operations
+from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.run_view import Tally, printable
+from entrypoints.cli.runner import Told
 from tests.support.disks import grow, make_read_only, small_disk
 
 OPERATIONS = """
@@ -41,6 +48,29 @@ def odd(job, attempt):
 
 async def asynchronous(job, attempt):
     return None
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+def mute(job, attempt):
+    raise Silent
+
+def talk(job, attempt):
+    print("talking")
+    return None
+
+def until_renewed(job, attempt):
+    import sqlite3
+    seen = set()
+    deadline = time.monotonic() + 10
+    while len(seen) < 3:
+        assert time.monotonic() < deadline, "the lease is never renewed"
+        connection = sqlite3.connect(".onejob/records.sqlite")
+        seen.update(connection.execute("SELECT lease_until FROM record").fetchall())
+        connection.close()
+        time.sleep(0.01)
+    return attempt.lost()
 
 class Deep:
     @staticmethod
@@ -221,9 +251,9 @@ def test_a_module_that_breaks_while_it_is_imported_is_a_clear_error() -> None:
     ("arguments", "told"),
     [
         (["nowhere.jsonl"], "nowhere.jsonl: No such file"),
-        (["jobs.jsonl", "--namespace", "a b"], "IDEMPOTENCY_NAMESPACE='a b'"),
+        (["jobs.jsonl", "--namespace", "a b"], "--namespace a b: expected 1 to 64"),
         (["jobs.jsonl", "--db", "jobs.jsonl"], "jobs.jsonl: is no SQLite file"),
-        (["jobs.jsonl", "--failed", "jobs.jsonl"], "--failed jobs.jsonl: is the file that is read"),
+        (["jobs.jsonl", "--failed", "jobs.jsonl"], "--failed jobs.jsonl: is read, or is the database"),
         (["jobs.jsonl", "--failed", "no/such/folder"], "--failed no/such/folder: No such file"),
         (["jobs.jsonl", "--store", "dynamodb"], "IDEMPOTENCY_TABLE is not set"),
         (["jobs.jsonl", "--store", "redis"], "redis"),
@@ -241,9 +271,6 @@ def test_unusable_arguments_answer_2_and_name_what_to_mend(arguments: list[str],
 
 
 def test_a_newer_database_is_refused() -> None:
-    import sqlite3
-    from contextlib import closing
-
     file = jobs('{"job_id":"1"}')
     run(file, "--operation", "mine:ok")
     with closing(sqlite3.connect(".onejob/records.sqlite")) as connection:
@@ -293,7 +320,125 @@ def test_nothing_that_a_terminal_obeys_is_printed(text: str) -> None:
     assert printable(text).isprintable()
 
 
-# As a process: terminals and signals.
+def rows(statement: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(".onejob/records.sqlite")) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_a_lease_is_renewed_while_its_operation_runs() -> None:
+    result = run(jobs('{"job_id":"1"}'), "--operation", "mine:until_renewed", "--lease", "1", "--json")
+    assert (result.exit_code, rows("SELECT answer FROM record")) == (0, [("false",)]), result.output
+
+
+def test_the_lease_is_as_long_as_it_was_asked_for() -> None:
+    run(jobs('{"job_id":"1"}'), "--operation", "mine:ok", "--lease", "1234")
+    (seconds,) = rows("SELECT (lease_until - first_seen) / 1000000 FROM record")
+    assert 1233 <= seconds[0] <= 1235
+
+
+def test_what_is_done_is_skipped_ever_after_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(jobs('{"job_id":"1"}'), "--operation", "mine:ok")
+    assert rows("SELECT (expires_at - first_seen) / 1000000 / 86400 / 365 FROM record") == [(100,)]
+    monkeypatch.setenv("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600")
+    run(jobs('{"job_id":"2"}'), "--operation", "mine:ok")
+    assert rows("SELECT (expires_at - first_seen) / 1000000 / 60 FROM record WHERE job_id = '2'") == [(60,)]
+
+
+def test_attempts_count_over_runs_and_each_run_buys_one() -> None:
+    file = jobs('{"job_id":"1"}')
+    options = ["--operation", "mine:fail", "--max-attempts", "2", "--json"]
+    assert summary(run(file, *options))["failed"] == 1
+    assert summary(run(file, *options))["rejected_by_reason"] == {"attempts_exhausted": 1}
+    assert rows("SELECT attempts FROM record") == [(4,)]
+
+
+def test_the_environment_sets_what_the_command_line_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "prod")
+    monkeypatch.setenv("IDEMPOTENCY_DB", "prod.sqlite")
+    file = jobs('{"job_id":"1"}')
+    assert "namespace prod, store sqlite prod.sqlite" in run(file, "--operation", "mine:ok").stderr
+    assert "namespace x, store sqlite prod.sqlite" in run(file, "--operation", "mine:ok", "--namespace", "x").stderr
+
+
+def test_what_operations_print_stays_out_of_the_objects() -> None:
+    result = run(jobs('{"job_id":"1"}', "nonsense"), "--operation", "mine:talk", "--json")
+    assert [json.loads(line) for line in result.stdout.splitlines()]
+    assert "talking" in result.stderr
+    assert "talking" in run(jobs('{"job_id":"2"}'), "--operation", "mine:talk").stdout
+
+
+def test_an_error_without_a_text_is_told_all_the_same() -> None:
+    result = run(jobs('{"job_id":"1"}'), "--operation", "mine:mute", "--max-attempts", "1", "--show-errors")
+    assert "mine.py" in result.stdout
+    assert "no text: RuntimeError" in result.stdout
+
+
+def test_codes_that_differ_from_job_to_job_do_not_fill_the_summary() -> None:
+    tally = Tally()
+    for number in range(100):
+        tally.add(Told(Line(number, b"", None, None, 0), None, Rejected(f"code-{number}"), True))
+    assert len(tally.as_object()["rejected_by_reason"]) == 31
+    assert tally.reasons["other reasons"] == 70
+
+
+def test_the_handlers_of_signals_are_as_they_were() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    run(jobs('{"job_id":"1"}'), "--operation", "mine:ok")
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_the_current_folder_is_searched_last() -> None:
+    Path("calendar.py").write_text("def charge(job, attempt): ...")
+    with pytest.raises(UnusableOptionError, match=r"AttributeError: .* \(in .*calendar\.py\)$"):
+        chosen_operations("calendar:charge", None)
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(0)", "import sys; sys.exit()"])
+def test_a_module_that_exits_while_it_is_imported_answers_2(code: str) -> None:
+    Path("leaving.py").write_text(code)
+    result = run(jobs('{"job_id":"1"}'), "--operation", "leaving:f")
+    assert (result.exit_code, "--operation leaving:f: SystemExit" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("failed", [".onejob/records.sqlite", ".onejob/records.sqlite-wal", "jobs.jsonl"])
+def test_failed_lines_never_overwrite_what_is_in_use(failed: str) -> None:
+    file = jobs('{"job_id":"1"}')
+    run(file, "--operation", "mine:ok")
+    Path(failed).touch()
+    before = Path(failed).read_bytes()
+    result = run(file, "--operation", "mine:ok", "--failed", failed)
+    assert (result.exit_code, f"--failed {failed}: is read, or is the database" in result.stderr) == (2, True)
+    assert failed.endswith("-wal") or Path(failed).read_bytes()[:1000] == before[:1000]
+    assert summary(run(file, "--operation", "mine:ok", "--json"))["skipped"] == 1
+
+
+@pytest.mark.parametrize("wrong", [["--operation", "nothing"], ["--db", "mine.py"], ["--namespace", ""]])
+def test_failed_lines_of_the_last_run_survive_a_run_that_cannot_begin(wrong: list[str]) -> None:
+    Path("failed.jsonl").write_text("precious\n")
+    assert run(jobs('{"job_id":"1"}'), *wrong, "--failed", "failed.jsonl").exit_code == 2
+    assert Path("failed.jsonl").read_text() == "precious\n"
+
+
+def test_a_line_that_is_too_long_is_not_cut_into_the_failed_lines() -> None:
+    Path("jobs.jsonl").write_text("x" * 2_000_000 + "\nnonsense\n")
+    result = run("jobs.jsonl", "--operation", "mine:ok", "--failed", "failed.jsonl", "--json")
+    assert summary(result)["rejected"] == 2
+    assert Path("failed.jsonl").read_text() == "nonsense\n"
+
+
+def test_a_store_that_cannot_be_made_answers_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("IDEMPOTENCY_TABLE", "records")
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    result = run(jobs('{"job_id":"1"}'), "--operation", "mine:ok", "--store", "dynamodb")
+    assert (result.exit_code, "--store dynamodb: NoRegionError" in result.stderr) == (2, True)
+
+
+# As a process: terminals, pipes and signals.
 
 
 def start(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
@@ -325,6 +470,92 @@ def test_a_signal_finishes_what_runs_and_a_second_run_does_the_rest(number: int)
     assert (ended["executed"], ended["failed"]) == (2, 0)
     again = run(file, *options)
     assert (summary(again)["skipped"], summary(again)["executed"]) == (2, 48)
+
+
+@pytest.mark.parametrize("source", ["/dev/stdin", "-", "pipe"])
+def test_a_signal_while_the_next_line_is_waited_for_ends_it(source: str) -> None:
+    os.mkfifo("pipe")
+    process = start(
+        source,
+        "--operation",
+        "mine:ok",
+        "--json",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with ExitStack() as stack:
+        writing = stack.enter_context(Path("pipe").open("w")) if source == "pipe" else process.stdin
+        writing.write('{"job_id":"1"}\n')
+        writing.flush()
+        until(lambda: effects() == ["1"])
+        process.send_signal(signal.SIGINT)
+        assert json.loads(process.stdout.readlines()[-1])["summary"]["executed"] == 1
+        assert process.wait(20) == 130
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def test_a_signal_while_the_output_is_blocked_is_no_error() -> None:
+    process = start(
+        jobs(*["nonsense"] * 20_000), "--operation", "mine:ok", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    until(lambda: _is_full(process.stdout))
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert "rejected" in stdout.splitlines()[-3] + stdout
+
+
+def _is_full(pipe: Any) -> bool:
+    held = int.from_bytes(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, b"\0" * 4), sys.byteorder)
+    return held > 60_000
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "a closed pipe"])
+def test_an_output_that_cannot_be_written_stops_the_run_and_says_so(output: str) -> None:
+    file = jobs(*["nonsense"] * 5_000, *numbered(20))
+    if output == "/dev/full":
+        with Path(output).open("w") as full:
+            process = start(file, "--operation", "mine:ok", stdout=full, stderr=subprocess.PIPE)
+    else:
+        process = start(file, "--operation", "mine:ok", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.close()
+    assert process.stderr is not None
+    told = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(20) == 1
+    assert "onejob run: stopped: output: " in told
+    assert "Traceback" not in told
+
+
+def test_failed_lines_that_cannot_be_written_stop_the_run_and_say_so() -> None:
+    result = run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "/dev/full")
+    assert (result.exit_code, "stopped: --failed /dev/full: No space left" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_a_closed_stream_is_an_error_and_no_traceback(closed: int) -> None:
+    file = "-" if closed == 0 else jobs('{"job_id":"1"}')
+    redirect = "<&-" if closed == 0 else ">&-"
+    command = f"{sys.executable} -c 'from entrypoints.cli.app import main; main()' run {file} --operation mine:ok"
+    done = subprocess.run(["bash", "-c", f"{command} {redirect}"], stderr=subprocess.PIPE, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2, done.stderr
+    assert "is closed" in done.stderr
+
+
+def test_standard_input_is_not_overwritten_by_its_own_failed_lines() -> None:
+    with Path(jobs("nonsense")).open() as given:
+        process = start("-", "--operation", "mine:ok", "--failed", "jobs.jsonl", stdin=given, stderr=subprocess.PIPE)
+    assert "is read, or is the database" in process.communicate(timeout=20)[1]
+    assert (process.returncode, Path("jobs.jsonl").read_text()) == (2, "nonsense\n")
 
 
 def test_a_second_signal_leaves_at_once() -> None:

@@ -21,7 +21,8 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.record import Acquired, Claim
 from domain.service import JobService
 from entrypoints.cli.run import LastTraces
-from entrypoints.cli.runner import AHEAD_OF_WORKERS, JobFileRunner, Told
+from entrypoints.cli.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
+from tests.support.clock import FakeClock
 from tests.support.faulty_store import Fault, FaultyStore
 from tests.support.jobs import counting_ids, operations
 
@@ -90,7 +91,7 @@ class Bench:
 
     def run(self, given: "list[Line] | Iterator[Line]") -> list[Told]:
         with self.pool:
-            return list(self.runner.run(given))
+            return [told for told in self.runner.run(given) if told]
 
 
 def final(told: list[Told]) -> dict[int, Outcome | None]:
@@ -201,6 +202,8 @@ def test_what_another_process_holds_is_waited_for_and_then_answered() -> None:
     assert isinstance(claimed, Acquired)
     told: list[Told] = []
     for each in bench.runner.run(iter(job_lines("1", "2"))):
+        if each is None:
+            continue
         told.append(each)
         if isinstance(each.outcome, Deferred):
             bench.memory.complete(claimed.claim, Answer('"theirs"'))
@@ -322,6 +325,8 @@ def test_too_many_waiting_jobs_keep_new_lines_out(monkeypatch: pytest.MonkeyPatc
     waiting = 0
     told: list[Told] = []
     for each in bench.runner.run(iter(job_lines("0", "1", "2", "new"))):
+        if each is None:
+            continue
         told.append(each)
         waiting += isinstance(each.outcome, Deferred)
         if waiting == 3:
@@ -332,3 +337,123 @@ def test_too_many_waiting_jobs_keep_new_lines_out(monkeypatch: pytest.MonkeyPatc
                 bench.memory.complete(claimed.claim, Answer("1"))
     bench.pool.shutdown()
     assert len(final(told)) == 4
+
+
+def test_waiting_for_another_uses_up_no_attempt() -> None:
+    """A killed run left its claims: even at one attempt, its jobs are waited for and then run."""
+    bench = Bench(max_attempts=1)
+    bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="killed", lease=timedelta(milliseconds=100))
+    told = bench.run(job_lines("1"))
+    assert isinstance(told[0].outcome, Deferred)
+    assert isinstance(final(told)[1], Executed)
+
+
+def test_a_held_job_is_asked_for_long_before_its_lease_ends() -> None:
+    bench = Bench()
+    claimed = bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="other", lease=timedelta(hours=1))
+    assert isinstance(claimed, Acquired)
+    told: list[Told] = []
+    running = Thread(target=lambda: told.extend(bench.run(job_lines("1"))), daemon=True)
+    running.start()
+    bench.memory.complete(claimed.claim, Answer("1"))
+    running.join(10)
+    assert isinstance(final(told)[1], Skipped)
+
+
+def test_the_twin_of_a_job_that_is_tried_again_waits_for_it() -> None:
+    bench = Bench(failing(OSError(), OSError()))
+    told = bench.run(job_lines("1", "1"))
+    assert [(each.line.number, type(each.outcome)) for each in told] == [
+        (1, Failed),
+        (1, Failed),
+        (1, Executed),
+        (2, Skipped),
+    ]
+
+
+def test_many_twins_of_a_waiting_job_do_not_keep_other_lines_out() -> None:
+    bench = Bench()
+    claimed = bench.memory.claim(bench.factory.job({"job_id": "held"}), owner="other", lease=timedelta(hours=1))
+    assert isinstance(claimed, Acquired)
+    others = [str(number) for number in range(20)]
+    executed = 0
+    for each in bench.runner.run(iter(job_lines(*["held"] * 200, *others))):
+        executed += each is not None and isinstance(each.outcome, Executed)
+        if executed == len(others):
+            bench.memory.complete(claimed.claim, Answer("1"))
+            executed = 0
+    bench.pool.shutdown()
+    assert sorted(bench.runs) == sorted(others)
+
+
+def test_more_twins_than_may_wait_keep_new_lines_out_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 5)
+    told = Bench().run(job_lines(*["1"] * 300, "2"))
+    assert len(final(told)) == 301
+
+
+def test_many_lines_that_are_no_jobs_are_all_told() -> None:
+    assert len(final(Bench(workers=1).run(lines(*["nonsense"] * 300)))) == 300
+
+
+def test_large_jobs_that_wait_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING_BYTES", 10_000)
+    most = 0
+
+    def fail_and_look(job: Job, attempt: Attempt) -> object:
+        nonlocal most
+        most = max(most, bench.runner._delays.size)
+        raise OSError
+
+    bench = Bench(fail_and_look, workers=2, max_attempts=3)
+    told = bench.run([Line(n, b"x" * 2_000, f'{{"job_id":"{n}"}}', None, 0) for n in range(1, 60)])
+    assert len(final(told)) == 59
+    assert 0 < most <= 10_000 + 2 * 2_000
+    assert bench.runner._delays.size == 0
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 0.5), (2, 1), (3, 2), (6, 16), (7, 30), (50, 30)])
+def test_the_back_off_doubles_up_to_a_minute(failures: int, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the least jitter: half of it."""
+    monkeypatch.undo()
+    bench = Bench(max_attempts=1000)
+    bench.clock = bench.runner.clock = FakeClock()  # type: ignore[assignment]
+    (line,) = job_lines("1")
+    failed = Failed(Failure.OPERATION_RAISED, "OSError")
+    task = Task(line, bench.factory.job({"job_id": "1"}), failures=failures - 1, outcome=failed)
+    list(bench.runner._settle(task))
+    assert bench.runner._delayed[0][0] - bench.clock.now() == timedelta(seconds=seconds)
+    bench.pool.shutdown()
+
+
+def test_a_stop_waits_for_nothing_and_tells_everything_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(hours=1))
+    bench = Bench(failing(*[OSError()] * 100), workers=1)
+    told: list[Told] = []
+    stops = 0
+
+    def on_stop() -> None:
+        nonlocal stops
+        stops += 1
+
+    bench.runner.on_stop = on_stop
+    for each in bench.runner.run(iter(job_lines("1", "1", "2", "3"))):
+        if each is None:
+            bench.runner.stop()
+            continue
+        told.append(each)
+    bench.pool.shutdown()
+    assert final(told) == {1: None, 2: None, 3: None, 4: None}, "delayed, and the twin behind one"
+    assert stops == 1
+
+
+def test_when_nothing_happens_it_says_so_now_and_then() -> None:
+    go = Event()
+    bench = Bench(lambda job, attempt: go.wait(10))
+    seen: list[Told | None] = []
+    for each in bench.runner.run(iter(job_lines("1"))):
+        seen.append(each)
+        go.set()
+    bench.pool.shutdown()
+    assert seen[0] is None
+    assert seen[-1] is not None

@@ -10,7 +10,9 @@ from typing import Final
 BUSY_TIMEOUT_SECONDS: Final = 10
 """How long a writer waits for the writers of other processes."""
 
-MAGIC: Final = b"SQLite format 3\x00"
+SMALLEST_BYTES: Final = 512
+"""A SQLite file is at least one page, and a page at least so large."""
+
 MIGRATIONS: Final[Sequence[str]] = (
     """
     CREATE TABLE record (
@@ -40,21 +42,24 @@ class UnusableDatabaseError(Exception):
 def open_database(path: Path) -> sqlite3.Connection:
     """A connection in WAL mode with `synchronous=FULL`: what was committed survives a power cut.
 
-    A missing folder is made with mode 0700; the file, and with it SQLite's own beside it, has mode 0600.
-    Raises `UnusableDatabaseError`.
+    A missing folder is made with mode 0700; the file, and with it SQLite's own beside it, has mode 0600. A file of
+    something else is left as it is. Raises `UnusableDatabaseError`.
     """
     try:
-        _make_private(path)
+        _make(path)
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
     except OSError as error:
         raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
     except (sqlite3.Error, ValueError) as error:
         raise UnusableDatabaseError(f"{path}: {error}") from error
     try:
+        _check_ours(connection, path)
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(0o600)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _migrate(connection, path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         connection.close()
         raise UnusableDatabaseError(f"{path}: {_explained(error)}") from error
     except BaseException:
@@ -63,20 +68,34 @@ def open_database(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _make_private(path: Path) -> None:
-    if not path.parent.exists():
-        path.parent.mkdir(mode=0o700, parents=True)
-    if path.is_dir():
-        raise UnusableDatabaseError(f"{path}: is a folder; name a file in it")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _make(path: Path) -> None:
+    """The file, if it is not there. An existing one is never opened here: to close any descriptor of a file drops
+    all locks that the process has on it, SQLite's among them (fcntl(2)).
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        head = os.read(descriptor, len(MAGIC))
-        if head not in (b"", MAGIC):  # SQLite would take a short file for an empty one, and overwrite it
-            raise UnusableDatabaseError(f"{path}: is no SQLite file; move it away, or use another --db")
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise UnusableDatabaseError(f"{path}: is no file; name one, or a new one in a folder") from None
+        if 0 < state.st_size < SMALLEST_BYTES:  # SQLite would take it for an empty one, and overwrite it
+            raise UnusableDatabaseError(f"{path}: is no SQLite file; move it away, or use another --db") from None
+        if not os.access(path, os.W_OK):
+            raise UnusableDatabaseError(f"{path}: is not writable") from None
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the file's schema. Reads only."""
+    version = _version(connection)
+    if version > len(MIGRATIONS):
+        raise UnusableDatabaseError(
+            f"{path}: has schema {version}, and this onejob knows up to {len(MIGRATIONS)}: "
+            "upgrade onejob, or use another --db"
+        )
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        raise UnusableDatabaseError(f"{path}: is a database of something else: use another --db")
+    return version
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -84,15 +103,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")  # one process migrates, the others then find it done
     try:
-        version = _version(connection)
-        if version > len(MIGRATIONS):
-            raise UnusableDatabaseError(
-                f"{path}: has schema {version}, and this onejob knows up to {len(MIGRATIONS)}: "
-                "upgrade onejob, or use another --db"
-            )
-        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise UnusableDatabaseError(f"{path}: is a database of something else: use another --db")
-        for step in MIGRATIONS[version:]:
+        for step in MIGRATIONS[_check_ours(connection, path) :]:
             connection.execute(step)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
@@ -106,9 +117,11 @@ def _version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def _explained(error: sqlite3.Error) -> str:
+def _explained(error: Exception) -> str:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
-        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+        case sqlite3.SQLITE_NOTADB:
+            return "is no SQLite file; move it away, or use another --db"
+        case sqlite3.SQLITE_CORRUPT:
             return f"{error}: it is corrupt; move it away, or use another --db"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN:
             return f"{error}: file and folder must be writable"

@@ -21,11 +21,13 @@ class GroupCommit:
     """Runs pieces of work in write transactions of one connection.
 
     A piece sees what those before it wrote. It raises, if at all, before it writes; the error is its caller's alone.
-    An error of SQLite fails every piece of the transaction, and none of it is written.
+    An error of SQLite fails every piece of the transaction, and none of it is written; so does `check`, which is
+    called before each and raises `sqlite3.Error`.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, check: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
+        self._check = check
         self._waiting: list[_Entry[object]] = []
         self._line = Lock()
         self._turn = Lock()
@@ -46,6 +48,7 @@ class GroupCommit:
 
     def _commit(self, batch: list[_Entry[object]]) -> None:
         try:
+            self._check()
             self._connection.execute("BEGIN IMMEDIATE")
             for entry in batch:
                 try:

@@ -47,9 +47,11 @@ class SQLiteIdempotencyStore:
     def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
         self._clock = clock
         self._retention = retention
+        self._path = path
         self._writer = open_database(path)
-        self._writes = GroupCommit(self._writer)
+        self._writes = GroupCommit(self._writer, self._check_in_place)
         self._reader = open_database(path)
+        self._file = _identity(path)
         self._reading = Lock()
 
     def close(self) -> None:
@@ -104,6 +106,11 @@ class SQLiteIdempotencyStore:
         with _translated(), self._reading:
             return _read(self._reader, key)
 
+    def _check_in_place(self) -> None:
+        """SQLite would go on writing to a file that nobody finds any more."""
+        if _identity(self._path) != self._file:
+            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced while it was in use")
+
     def _write(self, claim: Claim, statement: str, values: tuple[object, ...]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             if not _landed(connection, statement, values, claim):
@@ -111,6 +118,14 @@ class SQLiteIdempotencyStore:
 
         with _translated():
             self._writes.run(work)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 def _landed(connection: sqlite3.Connection, statement: str, values: tuple[object, ...], claim: Claim) -> bool:

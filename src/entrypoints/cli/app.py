@@ -95,18 +95,25 @@ def run(
     store: Annotated[
         Backend, typer.Option(help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE.")
     ] = Backend.SQLITE,
-    db: Annotated[Path, typer.Option(metavar="FILE", help="The SQLite file.")] = Path(".onejob/records.sqlite"),
+    db: Annotated[Path, typer.Option(metavar="FILE", envvar="IDEMPOTENCY_DB", help="The SQLite file.")] = Path(
+        ".onejob/records.sqlite"
+    ),
     namespace: Annotated[
-        str, typer.Option(help="First part of each job's key: another one is another set of jobs.")
+        str,
+        typer.Option(
+            envvar="IDEMPOTENCY_NAMESPACE", help="First part of each job's key: another one is another set of jobs."
+        ),
     ] = "onejob",
-    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="Jobs at a time.")] = 10,
+    concurrency: Annotated[int, typer.Option(min=1, max=1000, envvar="JOB_CONCURRENCY", help="Jobs at a time.")] = 10,
     lease: Annotated[
         int,
         typer.Option(
             min=1, max=86_400, help="Seconds for which a job is held; renewed while it runs, waited for after a crash."
         ),
     ] = 30,
-    max_attempts: Annotated[int, typer.Option(min=1, max=1000, help="Tries of a job that fails.")] = 5,
+    max_attempts: Annotated[
+        int, typer.Option(min=1, max=1000, envvar="MAX_ATTEMPTS", help="Tries of a job that fails.")
+    ] = 5,
     failed: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the lines that did not finish there, ready to be run again."),
@@ -134,7 +141,8 @@ def run(
     or file failed on the way; 2 unusable arguments; 130 interrupted;
     143 terminated.
     """
-    from entrypoints.cli.run import RunOptions, run_file
+    from entrypoints.cli.run import run_file
+    from entrypoints.cli.run_options import RunOptions
 
     options = RunOptions(
         source=file,

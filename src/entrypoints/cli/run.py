@@ -1,17 +1,14 @@
 """`onejob run`, put together: the operation, the store, the runner, signals, and what the shell is told."""
 
-import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path
 from threading import local
-from typing import Any, BinaryIO, Final, cast
+from typing import Final
 
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
@@ -19,10 +16,13 @@ from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.identity import NAME
 from domain.job import Job
 from domain.job_factory import JobFactory
-from domain.operation import DEFAULT_OPERATION, Operation, OperationFunction, Operations
+from domain.operation import Operations
 from domain.outcome import Executed, Skipped
 from domain.ports.events import Trace
-from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View
+from entrypoints.cli.run_failed import FailedLines
+from entrypoints.cli.run_operations import chosen_operations
+from entrypoints.cli.run_options import RunOptions, UnusableOptionError
+from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View, say
 from entrypoints.cli.runner import JobFileRunner, Told
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError, Settings
@@ -33,41 +33,26 @@ UNUSABLE: Final = 2
 SIGNALLED: Final = 128
 
 
-class UnusableOptionError(Exception):
-    """An option cannot be used; the text names it and says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the command line asks for."""
-
-    source: str
-    operation: str | None
-    name: str | None
-    store: Backend
-    db: Path
-    namespace: str
-    concurrency: int
-    lease: timedelta
-    max_attempts: int
-    failed: Path | None
-    as_json: bool
-    error_messages: bool
+FOR_EVER: Final = {"IDEMPOTENCY_EXPIRES_AFTER_SECONDS": str(100 * 365 * 86_400)}
+"""How long is remembered what is done, unless the environment says otherwise. A file has no table to keep small."""
 
 
 def run_file(options: RunOptions) -> int:
     """Run it, and answer the exit status. Every foreseeable error is a line on standard error."""
     try:
         with ExitStack() as stack:
-            jobs = stack.enter_context(open_jobs(options.source))
-            failed = _FailedLines(stack, options)
+            if not NAME.fullmatch(options.namespace):
+                raise UnusableOptionError(f"--namespace {options.namespace}: expected 1 to 64 of A-Z a-z 0-9 _ -")
             operations, default_operation = chosen_operations(options.operation, options.name)
             events = LastTraces()
             container = _container(options, operations, events)
-            store = container.store()
-            if isinstance(store, SQLiteIdempotencyStore):
-                stack.callback(store.close)
+            jobs = stack.enter_context(open_jobs(options.source))
+            _open_store(container, options, stack)
+            failed = FailedLines(stack, options)  # last: what it held is gone from here on
             pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="onejob"))
+            tally = Tally()
+            view = _view(options, jobs, tally)
+            stack.callback(view.close)
             runner = JobFileRunner(
                 factory=JobFactory(options.namespace, operations, default_operation),
                 process=container.service().process,
@@ -79,81 +64,96 @@ def run_file(options: RunOptions) -> int:
                 lease=options.lease,
                 max_attempts=options.max_attempts,
             )
-            tally = Tally()
-            view = _view(options, jobs, tally)
-            view.note(_header(options, default_operation))
-            return _run(runner, jobs, tally, view, failed, options)
+            return Run(runner, jobs, tally, view, failed, options).to_its_end(_header(options, default_operation))
     except (SettingError, UnusableDatabaseError, UnusableOptionError, UnreadableFileError) as error:
-        sys.stderr.write(f"onejob run: {error}\n")
+        say(f"onejob run: {error}")
         return UNUSABLE
 
 
-def _run(
-    runner: JobFileRunner, jobs: JobLines, tally: Tally, view: View, failed: "_FailedLines", options: RunOptions
-) -> int:
-    with _stopping_on_signals(runner, view) as signals:
-        for told in runner.run(jobs):
-            tally.add(told)
-            view.told(told)
-            if told.is_final and not isinstance(told.outcome, Executed | Skipped):
-                failed.write(told)
-    view.end(tally)
-    if runner.store_error is not None:
-        view.note(f"stopped: the store cannot be used: {runner.store_error}")
-    if runner.unreadable is not None:
-        view.note(f"stopped: {runner.unreadable}")
-    if failed.count and options.failed:
-        view.note(f"{failed.count:,} lines to be run again: {options.failed}")
-    if runner.stopped:
-        view.note("run the same command again to go on: what is done will be skipped")
-    if signals:
-        return SIGNALLED + signals[0]
-    done = tally.counts["executed"] + tally.counts["skipped"] == tally.lines
-    return ALL_DONE if done and not runner.stopped and runner.unreadable is None else SOME_FAILED
+@dataclass(slots=True)
+class Run:
+    """A run under way, and what goes wrong around it."""
+
+    runner: JobFileRunner
+    jobs: JobLines
+    tally: Tally
+    view: View
+    failed: "FailedLines"
+    options: RunOptions
+    trouble: str | None = None
+    """What cannot be written any more: the output, or the file of `--failed`."""
+
+    def to_its_end(self, header: str) -> int:
+        """The exit status."""
+        self.runner.on_stop = self._stopping
+        with _stopping_on_signals(self.runner) as signals:
+            self._show(lambda: self.view.note(header))
+            for told in self.runner.run(self.jobs):
+                self._show(self.view.idle) if told is None else self._take(told)
+            self._show(lambda: self.view.end(self.tally))
+            self._show(self._say_what_is_left)
+        if self.trouble is not None:
+            self._say_trouble()
+        if signals:
+            return SIGNALLED + signals[0]
+        return ALL_DONE if self._is_done else SOME_FAILED
+
+    @property
+    def _is_done(self) -> bool:
+        done = self.tally.counts["executed"] + self.tally.counts["skipped"] == self.tally.lines
+        return done and not self.runner.stopped and self.runner.unreadable is None and self.trouble is None
+
+    def _take(self, told: Told) -> None:
+        self.tally.add(told)
+        if told.is_final and not isinstance(told.outcome, Executed | Skipped):
+            try:
+                self.failed.write(told)
+            except OSError as error:
+                self._fail(f"--failed {self.options.failed}: {error.strerror}")
+        self._show(lambda: self.view.told(told))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        """A closed pipe, a full disk, an operation that closed it: nothing more is shown, and what runs is finished."""
+        if self.trouble is None:
+            try:
+                show()
+            except (OSError, ValueError) as error:
+                self._fail(f"output: {getattr(error, 'strerror', None) or error}")
+
+    def _fail(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.runner.stop()
+
+    def _stopping(self) -> None:
+        self.jobs.stop()
+        self._show(lambda: self.view.note("stopping: what runs is finished; Ctrl-C leaves at once"))
+
+    def _say_what_is_left(self) -> None:
+        if self.runner.store_error is not None:
+            self.view.note(f"stopped: the store cannot be used: {self.runner.store_error}")
+        if self.runner.unreadable is not None:
+            self.view.note(f"stopped: {self.runner.unreadable}")
+        if self.failed.count and self.options.failed:
+            self.view.note(f"{self.failed.count:,} lines to be run again: {self.options.failed}")
+        if self.runner.stopped:
+            self.view.note("run the same command again to go on: what is done will be skipped")
+
+    def _say_trouble(self) -> None:
+        with suppress(OSError, ValueError):
+            say(f"onejob run: stopped: {self.trouble}; run the same command again to go on")
+        with suppress(OSError, ValueError):  # or the interpreter would complain of it at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
-def chosen_operations(operation: str | None, name: str | None) -> tuple[Operations, str]:
-    """The operations to run, and the one that is meant by lines that name none. Raises `UnusableOptionError`."""
-    from domain.business import OPERATIONS
-
-    if operation is not None and ":" in operation:
-        function = _imported(operation)
-        return _under_a_name(function, frozenset(), name or operation.rpartition(":")[2].rpartition(".")[2])
-    registered = operation or DEFAULT_OPERATION
-    found = OPERATIONS.find(registered)
-    if found is None:
-        raise UnusableOptionError(
-            f"--operation {registered}: not registered in domain/business.py; "
-            "a function of yours is named package.module:function"
-        )
-    if name is None:
-        return OPERATIONS, registered
-    return _under_a_name(found.run, found.volatile, name)
-
-
-def _under_a_name(run: OperationFunction, volatile: frozenset[str], name: str) -> tuple[Operations, str]:
-    if not NAME.fullmatch(name):
-        raise UnusableOptionError(f"--name {name}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
+def _open_store(container: Container, options: RunOptions, stack: ExitStack) -> None:
     try:
-        return Operations(Operation(name, run, volatile)), name
-    except TypeError as error:
-        raise UnusableOptionError(f"--operation: {error}") from error
-
-
-def _imported(operation: str) -> OperationFunction:
-    """A function by `package.module:function`; the current folder is searched last."""
-    module_name, _, attribute = operation.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        store = container.store()
+    except (SettingError, UnusableDatabaseError):
+        raise
     except Exception as error:
-        raise UnusableOptionError(f"--operation {operation}: {type(error).__name__}: {error}") from error
-    if not callable(found):
-        raise UnusableOptionError(f"--operation {operation}: is not a function")
-    return cast(OperationFunction, found)
+        raise UnusableOptionError(f"--store {options.store}: {type(error).__name__}: {error}") from error
+    if isinstance(store, SQLiteIdempotencyStore):
+        stack.callback(store.close)
 
 
 class LastTraces:
@@ -179,6 +179,7 @@ class LastTraces:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
+        **FOR_EVER,
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),
@@ -195,6 +196,8 @@ def _container(options: RunOptions, operations: Operations, events: LastTraces) 
 
 
 def _view(options: RunOptions, jobs: JobLines, tally: Tally) -> View:
+    if sys.stdout is None:
+        raise UnusableOptionError("standard output is closed")
     if options.as_json:
         return JsonView(error_messages=options.error_messages)
     if sys.stdout.isatty():
@@ -207,43 +210,18 @@ def _header(options: RunOptions, operation: str) -> str:
     return f"operation {operation}, namespace {options.namespace}, store {options.store}{where[options.store]}"
 
 
-class _FailedLines:
-    """The lines that did not finish, as they came, ready to be run again."""
-
-    def __init__(self, stack: ExitStack, options: RunOptions) -> None:
-        self.count = 0
-        self._file: BinaryIO | None = None
-        if options.failed is None:
-            return
-        if options.failed.exists() and options.source != "-" and options.failed.samefile(options.source):
-            raise UnusableOptionError(f"--failed {options.failed}: is the file that is read; name another")
-        try:
-            self._file = stack.enter_context(options.failed.open("wb"))
-        except OSError as error:
-            raise UnusableOptionError(f"--failed {options.failed}: {error.strerror}") from error
-
-    def write(self, told: Told) -> None:
-        self.count += 1
-        if self._file is not None:
-            raw = told.line.raw
-            self._file.write(raw if raw.endswith(b"\n") else raw + b"\n")
-            self._file.flush()
-
-
 @contextmanager
-def _stopping_on_signals(runner: JobFileRunner, view: View) -> Iterator[list[int]]:
+def _stopping_on_signals(runner: JobFileRunner) -> Iterator[list[int]]:
     """The first signal stops the runner, a second one the process; the signals that came."""
     came: list[int] = []
 
     def on_signal(number: int, _frame: object) -> None:
         came.append(number)
         if len(came) > 1:
-            if sys.stdout.isatty():
-                sys.stdout.write("\x1b[?25h\n")  # the bar had hidden the cursor
-                sys.stdout.flush()
+            with suppress(OSError):
+                os.write(2, b"\x1b[?25h\n" if os.isatty(2) else b"")  # a bar had hidden the cursor
             os._exit(SIGNALLED + number)
-        runner.stop()
-        view.note("stopping: what runs is finished; once more leaves at once")
+        runner.stop()  # which says so when it comes to it: printing here could meet itself
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

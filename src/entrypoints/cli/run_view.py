@@ -21,6 +21,8 @@ from entrypoints.cli.runner import Told
 
 EVERY_SECONDS: Final = 5.0
 REFRESH_SECONDS: Final = 0.1
+MOST_REASONS: Final = 30
+"""Rows of the summary: a code that differs from job to job must not fill it."""
 
 
 class Tally:
@@ -36,7 +38,8 @@ class Tally:
         if told.is_final:
             self.counts[word(told)] += 1
             if isinstance(told.outcome, Rejected):
-                self.reasons[told.outcome.reason] += 1
+                known = told.outcome.reason in self.reasons or len(self.reasons) < MOST_REASONS
+                self.reasons[told.outcome.reason if known else "other reasons"] += 1
 
     @property
     def lines(self) -> int:
@@ -67,8 +70,16 @@ class View(Protocol):
         """Something happened to a line."""
         ...
 
+    def idle(self) -> None:
+        """Nothing has happened for a while: show what is held back."""
+        ...
+
     def note(self, text: str) -> None:
         """Something happened to the run."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was; also after an error, and again."""
         ...
 
     def end(self, tally: Tally) -> None:
@@ -115,7 +126,14 @@ def _place(told: Told, *, error_messages: bool) -> str:
         return ""
     frames = extract_tb(told.error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{place}: {told.error}" if error_messages else place
+    return f"{place}: {_text(told.error)}" if error_messages else place
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"no text: {type(broken).__name__}"
 
 
 def printable(text: str) -> str:
@@ -134,26 +152,39 @@ def is_worth_a_line(told: Told) -> bool:
     return not isinstance(told.outcome, Executed) or told.outcome.answer.omitted is not None
 
 
+def say(text: str) -> None:
+    """A line on standard error."""
+    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.flush()
+
+
 class JsonView:
-    """One object for each such line, and one for the summary."""
+    """One object for each such line, and one for the summary. What operations print goes to standard error."""
 
     def __init__(self, *, error_messages: bool) -> None:
         self._error_messages = error_messages
+        self._output, sys.stdout = sys.stdout, sys.stderr
 
     def told(self, told: Told) -> None:
         if is_worth_a_line(told):
             why = explained(told, error_messages=self._error_messages)
             self._print(line=told.line.number, job_id=told.job_id, outcome=word(told), explanation=why)
 
+    def idle(self) -> None:
+        pass
+
     def note(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
+        say(text)
 
     def end(self, tally: Tally) -> None:
         self._print(summary=tally.as_object())
 
+    def close(self) -> None:
+        sys.stdout = self._output
+
     def _print(self, **values: Any) -> None:
-        sys.stdout.write(f"{json.dumps(values)}\n")
-        sys.stdout.flush()
+        self._output.write(f"{json.dumps(values)}\n")
+        self._output.flush()
 
 
 class PlainView:
@@ -167,16 +198,22 @@ class PlainView:
     def told(self, told: Told) -> None:
         if is_worth_a_line(told):
             sys.stdout.write(f"{line_of(told, error_messages=self._error_messages)}\n")
+            sys.stdout.flush()
+        self.idle()
+
+    def idle(self) -> None:
         if self._tally.seconds >= self._next:
             self._next += EVERY_SECONDS
             self.note(f"{self._tally.lines:,} lines, {self._tally.rate:,.0f}/s")
 
     def note(self, text: str) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(f"{text}\n")
+        say(text)
 
     def end(self, tally: Tally) -> None:
         Console().print(summary(tally))
+
+    def close(self) -> None:
+        pass
 
 
 class BarView:
@@ -187,6 +224,7 @@ class BarView:
         self._error_messages = error_messages
         self._bunch: list[Text] = []
         self._drawn = 0.0
+        self._position = 0
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(),
@@ -200,26 +238,30 @@ class BarView:
         self._progress.start()
 
     def told(self, told: Told) -> None:
+        self._position = max(self._position, told.line.position)
         if is_worth_a_line(told):
             text = line_of(told, error_messages=self._error_messages)
             self._bunch.append(Text(text, {"failed": "red", "rejected": "yellow"}.get(word(told), "dim")))
-        if self._tally.seconds - self._drawn >= REFRESH_SECONDS or not told.is_final:
-            self._draw(told.line.position)
+        if self._tally.seconds - self._drawn >= REFRESH_SECONDS:
+            self.idle()
 
-    def note(self, text: str) -> None:
-        self._progress.console.print(Text(text, "bold"))
-
-    def end(self, tally: Tally) -> None:
-        self._draw(None)
-        self._progress.stop()
-        self._progress.console.print(summary(tally))
-
-    def _draw(self, position: int | None) -> None:
+    def idle(self) -> None:
         self._drawn = self._tally.seconds
         if self._bunch:
             self._progress.console.print(Group(*self._bunch))
             self._bunch = []
-        self._progress.update(self._bar, completed=position, lines=self._tally.lines, rate=self._tally.rate)
+        self._progress.update(self._bar, completed=self._position, lines=self._tally.lines, rate=self._tally.rate)
+
+    def note(self, text: str) -> None:
+        self._progress.console.print(Text(printable(text), "bold"))
+
+    def end(self, tally: Tally) -> None:
+        self.idle()
+        self._progress.stop()
+        self._progress.console.print(summary(tally))
+
+    def close(self) -> None:
+        self._progress.stop()
 
 
 def summary(tally: Tally) -> Table:

@@ -7,7 +7,7 @@ is held at once is bounded, however long the file.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -30,7 +30,11 @@ AHEAD_OF_WORKERS: Final = 4
 """Lines read ahead, for each worker."""
 
 MOST_WAITING: Final = 1000
-"""Jobs that wait for a retry or for another process; as long as there are so many, no new line is taken."""
+MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
+"""Jobs that wait for a retry or another process, and as many that wait for their twin; then no new line is taken."""
+
+IDLE_SECONDS: Final = 0.2
+"""After so long without news, `run` gives None, for a view to catch up."""
 
 ASK_AGAIN: Final = timedelta(seconds=1)
 """A job that another process holds is asked for so often, and when its lease ends: it may be done earlier."""
@@ -51,6 +55,7 @@ class Task:
 
     line: Line
     job: Job
+    has_permit: bool = True
     deliveries: int = 0
     failures: int = 0
     outcome: Outcome | None = None
@@ -67,6 +72,26 @@ class Told:
     outcome: Outcome | None
     is_final: bool
     error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What waits, by number and bytes."""
+
+    tasks: int = 0
+    size: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self.tasks < MOST_WAITING and self.size < MOST_WAITING_BYTES
+
+    def add(self, task: Task) -> None:
+        self.tasks += 1
+        self.size += len(task.line.raw)
+
+    def remove(self, task: Task) -> None:
+        self.tasks -= 1
+        self.size -= len(task.line.raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +127,7 @@ class JobFileRunner:
     jitter: Callable[[], float]
     lease: timedelta
     max_attempts: int
+    on_stop: Callable[[], None] = lambda: None
 
     stopped: bool = False
     """Told to stop: what ran was finished, the rest was not taken."""
@@ -113,6 +139,8 @@ class JobFileRunner:
     _delayed: list[tuple[datetime, int, Task]] = field(default_factory=list)
     _lanes: dict[JobKey, deque[Task]] = field(default_factory=dict)
     _running: int = 0
+    _delays: _Waiting = field(default_factory=_Waiting)
+    _twins: _Waiting = field(default_factory=_Waiting)
     _ended: bool = False
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -120,15 +148,22 @@ class JobFileRunner:
         """Take no more lines; from any thread or signal handler."""
         self._inbox.put(_Stop())
 
-    def run(self, lines: Iterable[Line]) -> Iterator[Told]:
-        """Everything that happens, as it happens, until all lines are done or the runner is stopped."""
+    def run(self, lines: Iterable[Line]) -> Iterator[Told | None]:
+        """Everything that happens, as it happens, until all lines are done or the runner is stopped; None when
+        nothing has for a while.
+        """
         self._room = Semaphore(self.workers * AHEAD_OF_WORKERS)
-        Thread(target=self._read, args=(lines,), name="onejob-reader", daemon=True).start()
+        reader = Thread(target=self._read, args=(lines,), name="onejob-reader", daemon=True)
+        reader.start()
         while not self._is_over():
-            yield from self._handle(self._next_mail())
+            mail = self._next_mail()
+            if mail is None:
+                yield None
+            yield from self._handle(mail)
             self._start_due()
         self._ended = True
         self._room.release()  # the reader, if it still waits, sees that it is over
+        reader.join()
         yield from self._left()
 
     def _left(self) -> Iterator[Told]:
@@ -148,10 +183,10 @@ class JobFileRunner:
         return self.stopped or (self._ended and not self._ready and not self._delayed)
 
     def _next_mail(self) -> _Mail | None:
-        """The next letter; None when a delayed task is due before one comes."""
-        timeout = None
+        """The next letter; None when a delayed task is due, or nothing came for a while."""
+        timeout = IDLE_SECONDS
         if self._delayed and not self.stopped:
-            timeout = max(0.0, (self._delayed[0][0] - self.clock.now()).total_seconds())
+            timeout = min(timeout, max(0.0, (self._delayed[0][0] - self.clock.now()).total_seconds()))
         try:
             return self._inbox.get(timeout=timeout)
         except Empty:
@@ -167,7 +202,7 @@ class JobFileRunner:
             case _Ended(error):
                 self._ended, self.unreadable = True, error
             case _Stop():
-                self.stopped = True
+                self._stop()
             case None:
                 pass
 
@@ -178,9 +213,12 @@ class JobFileRunner:
             self._room.release()
             yield Told(line, None, Rejected(error.reason, error.detail), True)
             return
-        task = Task(line, job)
+        task = Task(replace(line, text=None), job)
         if job.key in self._lanes:
             self._lanes[job.key].append(task)
+            if self._twins.has_room:
+                self._let_in_another(task)
+            self._twins.add(task)
         else:
             self._lanes[job.key] = deque()
             self._ready.append(task)
@@ -193,15 +231,22 @@ class JobFileRunner:
     def _start_due(self) -> None:
         while not self.stopped and self._running < self.workers:
             if self._delayed and self._delayed[0][0] <= self.clock.now():
-                self._start(heappop(self._delayed)[2])
-            elif self._ready and len(self._delayed) < MOST_WAITING:
+                task = heappop(self._delayed)[2]
+                self._delays.remove(task)
+                self._start(task)
+            elif self._ready and self._delays.has_room:
                 self._start(self._ready.popleft())
             else:
                 return
 
-    def _start(self, task: Task) -> None:
-        if task.deliveries == 0:
+    def _let_in_another(self, task: Task) -> None:
+        """Its line makes room for the next; once."""
+        if task.has_permit:
+            task.has_permit = False
             self._room.release()
+
+    def _start(self, task: Task) -> None:
+        self._let_in_another(task)
         self._running += 1
         self.submit(lambda: self._work(task))
 
@@ -221,6 +266,7 @@ class JobFileRunner:
         outcome = task.outcome
         match outcome:
             case Deferred(until):
+                task.deliveries -= 1  # it was not this job's turn: no attempt of it is used up
                 again = min(until + timedelta(milliseconds=1), self.clock.now() + ASK_AGAIN)
                 self._delay(task, again)
                 if not task.said_waiting:
@@ -237,20 +283,29 @@ class JobFileRunner:
             case Failed(Failure.UNKNOWN_OPERATION):
                 yield self._finish(task, Rejected("unknown_operation", task.job.operation))
             case Failed(Failure.STORE_UNAVAILABLE | Failure.COMPLETION_LOST):
-                self.stopped, self.store_error = True, str(task.error)
+                self.store_error = str(task.error)
+                self._stop()
                 yield self._finish(task, outcome)
             case Executed() | Skipped() | Rejected() | Failed():
                 yield self._finish(task, outcome)
             case None:
                 raise AssertionError("a task comes back with an outcome")
 
+    def _stop(self) -> None:
+        if not self.stopped:
+            self.stopped = True
+            self.on_stop()
+
     def _delay(self, task: Task, due: datetime) -> None:
+        self._delays.add(task)
         heappush(self._delayed, (due, next(self._numbers), task))
 
     def _finish(self, task: Task, outcome: Outcome) -> Told:
         lane = self._lanes.pop(task.job.key)
         if lane:
-            self._ready.append(lane.popleft())
+            following = lane.popleft()
+            self._twins.remove(following)
+            self._ready.append(following)
             self._lanes[task.job.key] = lane
         return self._told(task, outcome, is_final=True)
 

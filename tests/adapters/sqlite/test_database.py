@@ -114,6 +114,47 @@ def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
         open_database(path)
 
 
+@pytest.mark.parametrize("statement", ["CREATE TABLE users (name)", "PRAGMA user_version = 99"])
+def test_a_file_of_something_else_or_newer_is_left_as_it_is(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "app.sqlite"
+    raw(path, statement)
+    path.chmod(0o664)
+    before = path.read_bytes()
+    with pytest.raises(UnusableDatabaseError):
+        open_database(path)
+    assert (path.read_bytes(), mode(path)) == (before, 0o664)
+    assert [each.name for each in tmp_path.iterdir()] == ["app.sqlite"]
+
+
+def test_a_newer_schema_by_one_is_newer(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    open_database(path).close()
+    raw(path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(UnusableDatabaseError, match="upgrade onejob"):
+        open_database(path)
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])
+def test_a_device_is_refused_and_left_alone(device: str) -> None:
+    before = mode(Path(device))
+    with pytest.raises(UnusableDatabaseError, match="is no file"):
+        open_database(Path(device))
+    assert mode(Path(device)) == before
+
+
+def test_a_file_that_is_deleted_or_replaced_while_it_is_used_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    store = open_store(path)
+    complete(store, "1")
+    path.unlink()
+    with pytest.raises(StoreUnavailableError, match="was deleted or replaced while it was in use"):
+        complete(store, "2")
+    path.write_bytes(b"")
+    with pytest.raises(StoreUnavailableError, match="was deleted or replaced while it was in use"):
+        complete(store, "2")
+    store.close()
+
+
 def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "app.sqlite"
     raw(path, "CREATE TABLE users (name)")
@@ -135,7 +176,7 @@ def test_a_damaged_header_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "records.sqlite"
     content = b"SQLite format 3\x00" + b"\xff" * 4096
     path.write_bytes(content)
-    with pytest.raises(UnusableDatabaseError, match="it is corrupt; move it away"):
+    with pytest.raises(UnusableDatabaseError, match="is no SQLite file; move it away"):
         open_database(path)
     assert path.read_bytes() == content
 
@@ -176,7 +217,7 @@ def test_a_file_that_became_read_only_is_a_clear_error(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         open_database(disk / "records.sqlite").close()
         make_read_only(disk)
-        with pytest.raises(UnusableDatabaseError, match="Read-only file system"):
+        with pytest.raises(UnusableDatabaseError, match="is not writable"):
             open_database(disk / "records.sqlite")
 
 

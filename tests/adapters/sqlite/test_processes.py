@@ -11,8 +11,9 @@ import pytest
 
 from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.system import SystemClock
+from domain.answer import Answer
 from domain.errors import StoreUnavailableError
-from domain.record import Busy, Completed
+from domain.record import Acquired, Busy, Completed
 from tests.support.jobs import job
 
 ROOT = Path(__file__).parents[3]
@@ -45,6 +46,27 @@ def test_of_simultaneous_claims_across_processes_one_is_acquired(tmp_path: Path)
     for number in range(JOBS):
         answer = store.claim(job(str(number)), owner="late", lease=timedelta(seconds=60))
         assert isinstance(answer, Completed if number % 2 else Busy)
+    store.close()
+
+
+def test_a_process_that_ends_cleanly_takes_nothing_from_one_that_goes_on(tmp_path: Path) -> None:
+    """It would, if any descriptor of the file were closed beside SQLite: the locks of the process would go with it."""
+    path = tmp_path / "records.sqlite"
+    store = SQLiteIdempotencyStore(path, SystemClock(), timedelta(days=1))
+    for number in range(JOBS):
+        claimed = store.claim(job(f"long-{number}"), owner="a", lease=timedelta(seconds=60))
+        assert isinstance(claimed, Acquired)
+        if number % 20 == 0:
+            other = start(path, f"w{number}")
+            other.communicate("go\n", timeout=60)
+            assert other.returncode == 0
+        store.complete(claimed.claim, Answer("1"))
+    assert path.with_name("records.sqlite-wal").exists()
+    fresh = SQLiteIdempotencyStore(path, SystemClock(), timedelta(days=1))
+    for number in range(JOBS):
+        assert isinstance(fresh.claim(job(f"long-{number}"), owner="b", lease=timedelta(seconds=60)), Completed)
+    assert fresh._reader.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    fresh.close()
     store.close()
 
 

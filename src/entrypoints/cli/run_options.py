@@ -1,0 +1,29 @@
+"""What `onejob run` is asked for, and the error for what cannot be done."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from entrypoints.settings import Backend
+
+
+class UnusableOptionError(Exception):
+    """An option cannot be used; the text names it and says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line asks for."""
+
+    source: str
+    operation: str | None
+    name: str | None
+    store: Backend
+    db: Path
+    namespace: str
+    concurrency: int
+    lease: timedelta
+    max_attempts: int
+    failed: Path | None
+    as_json: bool
+    error_messages: bool
