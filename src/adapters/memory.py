@@ -42,7 +42,7 @@ class MemoryIdempotencyStore:
                 last_error=old.last_error if old else None,
                 first_seen=old.first_seen if old else now,
             )
-            return Acquired(Claim(job.key, owner, new.attempts), new.last_error)
+            return Acquired(Claim(job.key, owner, new.attempts), new.last_error, seen.verified)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self._lock:
@@ -56,6 +56,8 @@ class MemoryIdempotencyStore:
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
         with self._lock:
+            if _was_released_by(self._records.get(claim.key), claim):
+                return
             held = self._held(claim)
             self._records[claim.key] = replace(
                 held,
@@ -80,6 +82,15 @@ class MemoryIdempotencyStore:
         if record is None or not _is_fenced(record, claim, Status.IN_PROGRESS):
             raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
         return record
+
+
+def _was_released_by(record: Record | None, claim: Claim) -> bool:
+    """Only the holder of an attempt can have ended it so."""
+    return record is not None and (record.owner, record.attempts, record.lease_until) == (
+        None,
+        claim.attempt,
+        RELEASED,
+    )
 
 
 def _is_fenced(record: Record | None, claim: Claim, status: Status) -> bool:

@@ -1,7 +1,7 @@
 """The machine's own time, chance and threads: what is passed in wherever a test would want another."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from random import random
 from time import sleep
@@ -50,10 +50,17 @@ class RunningThreads:
     def __init__(self, futures: Sequence[Future[None]], clock: Clock) -> None:
         self._futures = futures
         self._clock = clock
+        self._seen: set[Future[None]] = set()
 
-    def wait(self, until: datetime | None) -> bool:
-        timeout = None if until is None else max(0.0, (until - self._clock.now()).total_seconds())
+    def wait(self, until: datetime) -> bool:
+        timeout = max(0.0, (until - self._clock.now()).total_seconds())
         return not wait(self._futures, timeout).not_done
+
+    def wait_for_next(self) -> bool:
+        running = [future for future in self._futures if future not in self._seen]
+        ended = wait(running, return_when=FIRST_COMPLETED).done
+        self._seen |= ended
+        return len(running) == len(ended)
 
     def error(self) -> BaseException | None:
         """What a task raised. Only to be asked when all have ended."""

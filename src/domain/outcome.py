@@ -46,6 +46,7 @@ class Failure(StrEnum):
     STORE_UNAVAILABLE = "store_unavailable"
     LEASE_LOST = "lease_lost"
     COMPLETION_LOST = "completion_lost"
+    NOT_STARTED = "not_started"
     UNEXPECTED = "unexpected"
 
 

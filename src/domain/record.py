@@ -61,10 +61,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """The job is this worker's. `last_error` is the error type that the attempt before it left."""
+    """The job is this worker's. `last_error` is the error type that the attempt before it left; `verified` is False
+    where the payload of a record that was taken over could not be compared.
+    """
 
     claim: Claim
     last_error: str | None = None
+    verified: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,11 @@ class Mismatch:
     """The same job with another payload."""
 
 
+@dataclass(frozen=True, slots=True)
 class Free:
     """The record may be taken: there is none, its retention is over, or its lease is."""
+
+    verified: bool = True
 
 
 type ClaimAnswer = Acquired | Completed | Busy | Mismatch
@@ -112,7 +118,7 @@ def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAn
     if not record.in_progress:
         return Completed(record.answer or Answer("null"), verified)
     if record.lease_is_over(now):
-        return Free()
+        return Free(verified)
     if record.owner == owner and record.fingerprint == job.fingerprint:
         return Acquired(Claim(job.key, owner, record.attempts), record.last_error)
     return Busy(record.lease_until or record.expires_at, verified)

@@ -8,6 +8,7 @@
     live record, other fingerprint                       Rejected(payload_mismatch)
     unknown operation (nothing is claimed)               Failed(unknown_operation); Rejected from the 10th receive on
     attempts above the limit, on a redelivered message   released unrun, Rejected(attempts_exhausted)
+    claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
     the store cannot answer, after bounded retries       Failed(store_unavailable)
 
     after running                                        then                     outcome
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Final, assert_never
 
 from domain.answer import Answer
@@ -64,7 +66,8 @@ class _Run:
     delivery: Delivery
     execution_id: str
     lease: timedelta
-    deadline: datetime | None
+    lease_end: datetime
+    last_try: datetime | None
     attempt: int | None = None
     error: BaseException | None = None
 
@@ -94,7 +97,8 @@ class JobService:
         (None: one lease length after the operation returned).
         """
         started = self.clock.now()
-        run = _Run(job, delivery, self.new_id(), lease, deadline)
+        last_try = None if deadline is None else deadline - self.margin
+        run = _Run(job, delivery, self.new_id(), lease, started + lease, last_try)
         outcome = self._outcome(run)
         took = self.clock.now() - started
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
@@ -105,16 +109,16 @@ class JobService:
         if operation is None:
             given_up = run.delivery.receives >= UNKNOWN_OPERATION_RECEIVES
             return Rejected("unknown_operation") if given_up else Failed(Failure.UNKNOWN_OPERATION)
-        lease_end = self.clock.now() + run.lease
         try:
             seen = self._look_up(run) or self._claim(run)
         except StoreUnavailableError as error:
             run.error = error
             return Failed(Failure.STORE_UNAVAILABLE, type(error).__name__)
         match seen:
-            case Acquired(claim, last_error):
+            case Acquired(claim, last_error, verified):
                 run.attempt = claim.attempt
-                return self._acquired(run, operation, Lease(claim, lease_end, self.clock), last_error)
+                self._note_unverified(run.job, verified)
+                return self._acquired(run, operation, Lease(claim, run.lease_end, self.clock), last_error)
             case Busy(until, verified):
                 self._note_unverified(run.job, verified)
                 return Deferred(until)
@@ -130,7 +134,7 @@ class JobService:
         """Only a completed record is believed: it never changes, so that an old copy of it is as good as the last."""
         if not run.delivery.is_redelivery:
             return None
-        record = self._ask(lambda: self.store.find(run.job.key), self._last_try(run), STORE_TRIES)
+        record = self._ask(lambda: self.store.find(run.job.key), run.last_try, STORE_TRIES)
         if record is None or record.in_progress:
             return None
         seen = judge(record, run.job, run.execution_id, self.clock.now())
@@ -138,8 +142,8 @@ class JobService:
 
     def _claim(self, run: _Run) -> ClaimAnswer:
         return self._ask(
-            lambda: self.store.claim(run.job, owner=run.execution_id, lease=run.lease),
-            self._last_try(run),
+            lambda: self.store.claim(run.job, owner=run.execution_id, lease=run.lease_end - self.clock.now()),
+            run.last_try,
             STORE_TRIES,
         )
 
@@ -149,7 +153,9 @@ class JobService:
             detail = "" if last_error else "killed or timed out"
             rejected = Rejected("attempts_exhausted", detail, last_error, claim.attempt)
             return self._release(run, claim, last_error or "", rejected)
-        attempt = Attempt(claim.attempt, claim.owner, self._last_try(run), lease.lost, claim.key)
+        if run.last_try is not None and self.clock.now() >= run.last_try:
+            return self._release(run, claim, last_error or "", Failed(Failure.NOT_STARTED))
+        attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key)
         try:
             with self.heartbeat(lease, run.lease):
                 if lease.lost():  # the claim, or the waiting for it, took longer than it lasts
@@ -159,7 +165,8 @@ class JobService:
         except PermanentError as error:
             run.error = error
             error_type = type(error).__name__
-            rejected = Rejected(str(error.code), str(error.detail), error_type, claim.attempt)
+            code, detail = _short(error, "code", 100), _short(error, "detail", 300)
+            rejected = Rejected(code, detail, error_type, claim.attempt)
             return self._release(run, claim, error_type, rejected, forget_payload=True)
         except (Exception, SystemExit) as error:
             run.error = error
@@ -168,7 +175,7 @@ class JobService:
         return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
 
     def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
-        last_try = self._last_try(run) or self.clock.now() + run.lease
+        last_try = run.last_try or self.clock.now() + run.lease
         try:
             self._ask(lambda: self.store.complete(claim, answer), last_try)
         except LeaseLostError as error:
@@ -185,7 +192,7 @@ class JobService:
         try:
             self._ask(
                 lambda: self.store.release(claim, error_type, forget_payload=forget_payload),
-                self._last_try(run),
+                run.last_try,
                 STORE_TRIES,
             )
         except LeaseLostError:
@@ -207,17 +214,30 @@ class JobService:
                     raise
                 self.clock.sleep(pause)
 
-    def _last_try(self, run: _Run) -> datetime | None:
-        return None if run.deadline is None else run.deadline - self.margin
-
     def _note_unverified(self, job: Job, verified: bool) -> None:
         if not verified:
             self.events.fingerprint_unverified(job)
 
 
+def _short(error: PermanentError, name: str, longest: int) -> str:
+    try:
+        return str(getattr(error, name))[:longest]
+    except Exception:
+        return type(error).__name__
+
+
 def _refuse_unrun(value: object) -> None:
-    """An awaitable or a generator was not run: to store it as the answer would lose the job."""
-    if inspect.iscoroutine(value):
-        value.close()
-    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
-        raise TypeError(f"the operation returned a {type(value).__name__} that was never run")
+    """A coroutine or a generator that never began is the operation itself, unrun: as an answer it would lose the job.
+
+    A generator expression is no operation; like anything else that is not JSON, it is an answer that is omitted.
+    """
+    match value:
+        case CoroutineType() if inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+            value.close()
+        case GeneratorType() if value.gi_code.co_name != "<genexpr>":
+            value.close()
+        case AsyncGeneratorType() if value.ag_code.co_name != "<genexpr>":
+            pass
+        case _:
+            return
+    raise TypeError(f"the operation returned a {type(value).__name__} that was never run")

@@ -8,6 +8,9 @@ from domain.errors import InvalidJobError
 
 type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
 
+PLAIN_BELOW: Final = 1e21
+"""Integral numbers below it are written without fraction and exponent (RFC 8785, 3.2.2.3)."""
+
 MAX_DEPTH: Final = 100
 """Containers inside one another. Far below the interpreter's recursion limit, so that every later walk is safe."""
 
@@ -99,7 +102,7 @@ def _check_text(texts: Iterable[str]) -> None:
 
 
 def _plain(value: Json) -> Json:
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and abs(value) < PLAIN_BELOW and value.is_integer():
         return int(value)
     if isinstance(value, list):
         return [_plain(item) for item in value]

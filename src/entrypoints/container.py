@@ -22,6 +22,7 @@ from entrypoints.settings import Settings
 
 if TYPE_CHECKING:
     from botocore.config import Config
+    from mypy_boto3_sqs.client import SQSClient
 
     from adapters.telemetry import PowertoolsTelemetry
 
@@ -32,8 +33,12 @@ starts at the deadline margin (5 s by default) so ends within it; a second one i
 """
 
 
-def sdk_config(settings: Settings) -> "Config":
-    """How boto3 talks: short time-outs, one try, a connection for each thread and two to spare.
+SQS_TRIES: Final = 2
+"""Nothing of ours tries a burial or a deletion again, and what fails comes back by itself."""
+
+
+def sdk_config(settings: Settings, tries: int = 1) -> "Config":
+    """How boto3 talks: short time-outs, a connection for each thread and two to spare.
 
     It does not check our requests before sending them: code of ours makes each, and a tenth of a job's CPU is saved.
     """
@@ -42,7 +47,7 @@ def sdk_config(settings: Settings) -> "Config":
     return Config(
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": 1},
+        retries={"mode": "standard", "total_max_attempts": tries},
         max_pool_connections=settings.concurrency + 2,
         tcp_keepalive=True,
         parameter_validation=False,
@@ -88,7 +93,10 @@ def sqs_queue(settings: Settings) -> Queue:
 
     from adapters.sqs.queue import SqsQueue
 
-    return SqsQueue(lambda: boto3.client("sqs", config=sdk_config(settings)), settings.dead_letter_queue_url)
+    def make_client() -> "SQSClient":
+        return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
+
+    return SqsQueue(make_client, settings.dead_letter_queue_url)
 
 
 def telemetry(settings: Settings) -> "PowertoolsTelemetry":

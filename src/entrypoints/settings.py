@@ -52,6 +52,8 @@ class Settings:
         in_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environment
         backend = read.backend("dynamodb" if in_lambda else None)
         table = read.text("IDEMPOTENCY_TABLE")
+        if table is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}|arn:\S+", table):
+            raise SettingError(f"IDEMPOTENCY_TABLE={table!r}: expected the name or the ARN of a DynamoDB table")
         if backend is Backend.DYNAMODB and table is None:
             raise SettingError("IDEMPOTENCY_TABLE is not set: the name of the DynamoDB table for job records")
         if backend is not Backend.DYNAMODB and in_lambda:

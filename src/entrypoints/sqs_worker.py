@@ -42,7 +42,10 @@ def __getattr__(name: str) -> Handler:
     """`handler`, built when Lambda asks for it at its start; importing this module builds nothing (PEP 562)."""
     if name != "handler":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from domain.business import OPERATIONS
+    try:
+        from domain.business import OPERATIONS
 
-    globals()[name] = made = make_handler(OPERATIONS)
+        globals()[name] = made = make_handler(OPERATIONS)
+    except AttributeError as error:  # which would be taken for "there is no handler"
+        raise RuntimeError(f"the handler cannot be built: {error}") from error
     return made

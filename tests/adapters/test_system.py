@@ -60,7 +60,7 @@ def test_tasks_run_side_by_side() -> None:
         meeting.wait()
 
     running = crew(3).start([meet] * 3)
-    assert running.wait(None)
+    assert running.wait(soon(seconds=LONG))
     assert running.error() is None
 
 
@@ -68,7 +68,7 @@ def test_a_crew_is_never_larger_than_its_size_and_is_kept_for_the_next_batch() -
     threads: set[int] = set()
     kept = crew(2)
     for _ in range(3):
-        assert kept.start([lambda: threads.add(get_ident())] * 20).wait(None)
+        assert kept.start([lambda: threads.add(get_ident())] * 20).wait(soon(seconds=LONG))
     assert len(threads) <= 2
 
 
@@ -85,7 +85,7 @@ def test_waiting_tells_whether_all_have_ended() -> None:
     finally:
         release.set()
     assert running.wait(soon(seconds=LONG))
-    assert running.wait(None)
+    assert running.wait(soon(seconds=LONG))
 
 
 def test_waiting_ends_with_the_last_task_and_not_with_the_time() -> None:
@@ -98,12 +98,23 @@ def test_waiting_ends_with_the_last_task_and_not_with_the_time() -> None:
 def test_what_a_task_raises_is_kept_and_stops_no_other(error: BaseException) -> None:
     done: list[str] = []
     running = crew(1).start([fail(error), lambda: done.append("second")])
-    assert running.wait(None)
+    assert running.wait(soon(seconds=LONG))
     assert running.error() is error
     assert done == ["second"]
 
 
 def test_nothing_to_run_has_ended_at_once() -> None:
     running = crew().start([])
-    assert running.wait(None)
+    assert running.wait(soon(seconds=LONG))
     assert running.error() is None
+
+
+def test_each_task_that_ends_is_told_until_all_have() -> None:
+    gates = [Event(), Event()]
+    running = crew(3).start([lambda: None, *(lambda gate=gate: gate.wait(LONG) for gate in gates)])
+    assert not running.wait_for_next()
+    gates[0].set()
+    assert not running.wait_for_next()
+    gates[1].set()
+    assert running.wait_for_next()
+    assert running.wait_for_next(), "nothing is left"

@@ -134,7 +134,7 @@ def test_the_retention_is_never_shorter_than_the_lease(harness: Harness) -> None
 def test_a_lapsed_record_past_its_retention_is_free_for_any_payload(harness: Harness) -> None:
     acquire(harness)
     harness.clock.time += RETENTION + TTL_INSTANT
-    assert attempt(claim(harness, "b", OTHER_PAYLOAD)) == 2
+    assert claim(harness, "b", OTHER_PAYLOAD) == Acquired(Claim(JOB.key, "b", 2), None, verified=True)
 
 
 def test_a_released_record_is_free_at_once(harness: Harness) -> None:
@@ -172,14 +172,15 @@ def test_fingerprints_of_different_schemes_match(harness: Harness) -> None:
 def test_a_lapsed_record_of_another_scheme_is_taken_over(harness: Harness) -> None:
     acquire(harness)
     harness.clock.time += LEASE + INSTANT
-    assert attempt(claim(harness, "b", OTHER_SCHEME)) == 2
+    assert claim(harness, "b", OTHER_SCHEME) == Acquired(Claim(JOB.key, "b", 2), None, verified=False)
     assert record(harness).fingerprint == OTHER_SCHEME.fingerprint
 
 
 def test_a_forgotten_payload_matches_any(harness: Harness) -> None:
     harness.store.release(acquire(harness), "CardExpired", forget_payload=True)
     assert record(harness).fingerprint is None
-    assert attempt(claim(harness, "b", OTHER_PAYLOAD)) == 2
+    taken = claim(harness, "b", OTHER_PAYLOAD)
+    assert taken == Acquired(Claim(JOB.key, "b", 2), "CardExpired", verified=False)
     assert record(harness).fingerprint == OTHER_PAYLOAD.fingerprint
 
 
@@ -397,10 +398,22 @@ def test_the_attempt_alone_is_no_fence(harness: Harness, write: Write) -> None:
     refused(harness, write, replace(acquire(harness), owner="b"))
 
 
-def test_a_released_claim_is_no_longer_held(harness: Harness, write: Write) -> None:
+@pytest.mark.parametrize("name", ["complete", "renew"])
+def test_a_released_claim_is_no_longer_held(harness: Harness, name: str) -> None:
     held = acquire(harness)
     harness.store.release(held, "Error")
-    refused(harness, write, held)
+    refused(harness, WRITES[name], held)
+
+
+@pytest.mark.parametrize("name", ["release", "release and forget"])
+def test_a_release_repeated_for_the_same_attempt_succeeds_and_changes_nothing(harness: Harness, name: str) -> None:
+    held = acquire(harness)
+    harness.store.release(held, "Error")
+    before = record(harness)
+    WRITES[name](harness, held)
+    assert record(harness) == before
+    acquire(harness, "b")
+    refused(harness, WRITES[name], held)
 
 
 @pytest.mark.parametrize("name", ["release", "release and forget", "renew"])

@@ -53,7 +53,7 @@ class Level(IntEnum):
         (Level.HIGH, 3),
         ((1, (2,)), [1, [2]]),
         ({3, 1, 2}, [1, 2, 3]),
-        (frozenset({"b", "a"}), ["a", "b"]),
+        (frozenset("hgfedcba"), list("abcdefgh")),
         (OrderedDict(a=1), {"a": 1}),
         ({1: "x"}, {"1": "x"}),
     ],

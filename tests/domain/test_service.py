@@ -1,7 +1,8 @@
 """The state machine, every row of its table."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,11 +12,12 @@ from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.delivery import Delivery
 from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError
+from domain.identity import JobKey
 from domain.job import Job
 from domain.lease import Lease
 from domain.operation import OperationFunction, Operations
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
-from domain.record import Acquired, Claim, Completed, Record, Status
+from domain.record import Acquired, Busy, Claim, Completed, Record, Status
 from domain.service import STORE_TRIES, JobService
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
@@ -314,6 +316,43 @@ async def async_generator(job: Job, attempt: Attempt) -> AsyncIterator[int]:
     yield 1
 
 
+def test_a_generator_expression_is_an_answer_that_is_omitted_since_the_effect_happened() -> None:
+    bench = Bench(lambda job, attempt: (number for number in (1, 2)))
+    assert bench.deliver() == Executed(Answer("null", "unserializable: generator"))
+    bench = Bench(lambda job, attempt: (number async for number in async_generator(job, attempt)))
+    assert bench.deliver() == Executed(Answer("null", "unserializable: async_generator"))
+
+
+def test_a_coroutine_that_has_begun_is_an_answer_that_is_omitted() -> None:
+    async def half() -> None:
+        await Parked()
+
+    class Parked:
+        def __await__(self) -> Generator[None]:
+            yield
+
+    def run(job: Job, attempt: Attempt) -> object:
+        begun.send(None)
+        return begun
+
+    begun = half()
+    assert Bench(run).deliver() == Executed(Answer("null", "unserializable: coroutine"))
+    begun.close()
+
+
+class HostileError(PermanentError):
+    code = property(lambda self: 1 / 0)
+
+    def __init__(self) -> None:
+        self.detail = "d" * 1000
+
+
+def test_a_rejections_words_are_short_and_never_break_it() -> None:
+    bench = Bench(fail(HostileError()))
+    assert bench.deliver() == Rejected("HostileError", "d" * 300, "HostileError", 1)
+    assert bench.record().owner is None
+
+
 @pytest.mark.parametrize("hidden", [forgotten, generator, async_generator])
 def test_an_operation_that_returns_unrun_work_has_not_run(hidden: Callable[[Job, Attempt], object]) -> None:
     bench = Bench(lambda job, attempt: hidden(job, attempt))
@@ -343,18 +382,47 @@ def test_a_late_worker_writes_nothing_and_is_never_rejected(error: Exception | N
     assert bench.record().answer == Answer('"theirs"')
 
 
-def test_a_claim_that_arrives_after_its_lease_is_not_run() -> None:
-    bench = Bench()
+def slow_claims(bench: Bench, seconds: float) -> None:
     claim = bench.store.claim
 
     def slow(job: Job, *, owner: str, lease: timedelta) -> object:
         answer = claim(job, owner=owner, lease=lease)
-        bench.clock.advance(seconds=61)
+        bench.clock.advance(seconds=seconds)
         return answer
 
     bench.store.claim = slow  # type: ignore[method-assign, assignment]
-    assert bench.deliver() == Failed(Failure.LEASE_LOST)
+
+
+def test_a_claim_that_arrives_after_its_lease_is_not_run() -> None:
+    bench = Bench()
+    slow_claims(bench, 61)
+    assert bench.deliver(within=None) == Failed(Failure.LEASE_LOST)
     assert not bench.runs
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(24.9, 1), (25, 0), (29, 0)])
+def test_a_claim_that_arrives_within_the_margin_is_given_back_unrun(seconds: float, runs: int) -> None:
+    bench = Bench()
+    slow_claims(bench, seconds)
+    outcome = bench.deliver(within=30)
+    assert len(bench.runs) == runs
+    assert runs or outcome == Failed(Failure.NOT_STARTED)
+    assert runs or bench.record().owner is None
+
+
+def test_the_lease_ends_where_it_was_asked_to_whatever_came_before_the_claim() -> None:
+    bench = Bench(lambda job, attempt: bench.record().lease_until)
+    find = bench.store.find
+
+    def slow(key: JobKey) -> Record | None:
+        bench.clock.advance(seconds=3)
+        return find(key)
+
+    bench.store.find = slow  # type: ignore[method-assign]
+    end = bench.clock.now() + LEASE
+    outcome = bench.deliver(receives=2)
+    assert isinstance(outcome, Executed)
+    assert outcome.answer.value == end.isoformat()
 
 
 def test_an_attempt_sees_that_its_lease_is_over() -> None:
@@ -469,6 +537,51 @@ def test_a_release_that_fails_is_told_beside_the_outcome() -> None:
     assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
     bench = Bench(fail(PermanentError("no")), release=["fails"] * 10)
     assert isinstance(bench.deliver(), Rejected)
+
+
+@pytest.mark.parametrize("error", [ValueError(), PermanentError("no")])
+def test_a_release_whose_answer_was_lost_is_a_release(error: Exception) -> None:
+    bench = Bench(fail(error), release=["landed"])
+    outcome = bench.deliver()
+    assert isinstance(outcome, Rejected) or outcome == Failed(Failure.OPERATION_RAISED, "ValueError")
+    assert bench.store.calls["release"] == 2
+
+
+@pytest.mark.parametrize(("method", "receives"), [("find", 2), ("release", 1)])
+def test_nothing_is_tried_again_past_the_margin(method: str, receives: int) -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        bench.clock.advance(seconds=24.99)
+        raise ValueError
+
+    plan: list[object] = ["fails"] * 10
+    bench = Bench(run, **{method: plan})  # type: ignore[arg-type]
+    within = 5.01 if method == "find" else 30
+    bench.deliver(receives=receives, within=within)
+    assert bench.store.calls[method] == 1
+
+
+@pytest.mark.parametrize("found", [Busy(FakeClock().now(), verified=False), Completed(Answer("1"), verified=False)])
+def test_whatever_could_not_be_compared_is_told(found: Busy | Completed) -> None:
+    bench = Bench()
+    bench.store.claim = lambda job, **_: found  # type: ignore[method-assign]
+    bench.deliver()
+    assert bench.events.unverified == [JOB]
+
+
+def test_a_takeover_whose_payload_could_not_be_compared_is_told_and_runs() -> None:
+    bench = Bench()
+    bench.memory.claim(replace(JOB, fingerprint="v0:old"), owner="killed", lease=LEASE)
+    bench.clock.advance(seconds=61)
+    assert isinstance(bench.deliver(), Executed)
+    assert bench.events.unverified == [JOB]
+
+
+def test_a_redelivered_mismatch_of_a_completed_job_costs_one_read() -> None:
+    bench = Bench()
+    bench.deliver()
+    bench.store.calls.clear()
+    assert bench.deliver(job("1", amount=9999), receives=2) == Rejected("payload_mismatch")
+    assert bench.store.calls == {"find": 1}
 
 
 # What is told.

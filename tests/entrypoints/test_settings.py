@@ -11,7 +11,7 @@ from entrypoints.settings import Backend, SettingError, Settings
 MEMORY = {"IDEMPOTENCY_BACKEND": "memory"}
 LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "worker"}
 KNOWN = ", ".join(Backend)
-LONGEST_RETENTION = 10 * 366 * 86_400
+LONGEST_RETENTION = 100 * 366 * 86_400
 
 BOUNDS = [
     ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", 60, LONGEST_RETENTION),
@@ -178,3 +178,14 @@ def test_a_dead_letter_queue_that_is_no_queues_url_is_refused(url: str) -> None:
 def test_a_switch_for_metrics_that_is_neither_on_nor_off_stops_the_start() -> None:
     with pytest.raises(SettingError, match="POWERTOOLS_METRICS_DISABLED='maybe'"):
         Settings.from_environment(MEMORY | {"POWERTOOLS_METRICS_DISABLED": "maybe"})
+
+
+@pytest.mark.parametrize("table", ["a b", "ab", "x" * 256, "table/1"])
+def test_a_table_that_is_neither_a_name_nor_an_arn_is_refused(table: str) -> None:
+    with pytest.raises(SettingError, match=r"^IDEMPOTENCY_TABLE="):
+        Settings.from_environment(MEMORY | {"IDEMPOTENCY_TABLE": table})
+
+
+@pytest.mark.parametrize("table", ["records", "arn:aws:dynamodb:us-east-1:1:table/records"])
+def test_a_table_may_be_named_or_given_by_its_arn(table: str) -> None:
+    assert Settings.from_environment(MEMORY | {"IDEMPOTENCY_TABLE": table}).table == table

@@ -22,6 +22,7 @@ from domain.errors import PermanentError
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
+from entrypoints import sqs_worker
 from entrypoints.emulator.launcher import Emulator
 from tests.support.aws import TABLE, emulated, item
 from tests.support.aws_faults import aws_requests
@@ -191,6 +192,26 @@ def test_64_jobs_with_10_duplicates_each_in_16_threads_make_64_effects(
     assert told["business_operation_executed"] == emitted["JobsExecuted"] == 64
     assert told["job_skipped"] == emitted["JobsSkipped"] == 576
     assert told["job_deferred"] == emitted["JobsDeferred"]
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_burial_is_tried_a_second_time_by_the_sdk() -> None:
+    queues = make_queues()
+    handle = handler(clock=SystemClock(), dead_letter_queue_url=queues.dead_letter_url)
+    queues.send("not json")
+    messages = queues.receive(1)
+    with aws_requests(SendMessage=["broken"]) as requests:
+        assert queues.invoke(handle, messages) == []
+    assert requests.count["SendMessage"] == 2
+    assert queues.counts(queues.dead_letter_url) == (1, 0)
+
+
+def test_an_attribute_error_of_a_users_module_is_not_taken_for_a_missing_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sqs_worker, "make_handler", lambda operations: operations.nothing)
+    with pytest.raises(RuntimeError, match=r"the handler cannot be built: .* has no attribute 'nothing'"):
+        _ = sqs_worker.handler
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,10 @@ class InlineCrew:
 class Ended:
     errors: list[BaseException]
 
-    def wait(self, until: datetime | None) -> bool:
+    def wait(self, until: datetime) -> bool:
+        return True
+
+    def wait_for_next(self) -> bool:
         return True
 
     def error(self) -> BaseException | None:

@@ -42,16 +42,18 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
     releases its record where the stock layer would delete it.
     """
 
-    def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord:
-        """Take the record if it is free at `now`. Answers it as it stands then, its attempts counted.
+    def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord | None:
+        """Take the record if it is free at `now`, and count the attempt on `record`. Answers what stood there before.
 
         Raises `IdempotencyItemAlreadyExistsError`, with the record that stands in the way.
         """
         try:
-            stored = self._write(record, expressions.claim(record, now), ReturnValues="ALL_NEW")
+            answer = self._write(record, expressions.claim(record, now), ReturnValues="ALL_OLD")
         except FenceLostError as refused:
             raise IdempotencyItemAlreadyExistsError(old_data_record=refused.found) from refused
-        return self._item_to_data_record(stored["Attributes"])
+        before = self._item_to_data_record(answer["Attributes"]) if answer.get("Attributes") else None
+        record.attempts = (before.attempts if before else 0) + 1
+        return before
 
     def complete_record(self, record: FencedRecord) -> None:
         """Store the answer; once more under the same fence is no error. Raises `FenceLostError`."""
@@ -63,8 +65,12 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
                 raise
 
     def release_record(self, record: FencedRecord, *, forget_payload: bool = False) -> None:
-        """Give the record back. Raises `FenceLostError`."""
-        self._write(record, expressions.release(record, forget_payload=forget_payload))
+        """Give the record back; once more for the same attempt is no error. Raises `FenceLostError`."""
+        try:
+            self._write(record, expressions.release(record, forget_payload=forget_payload))
+        except FenceLostError as lost:
+            if lost.found is None or not lost.found.is_released(record.attempts):
+                raise
 
     def renew_record(self, record: FencedRecord) -> None:
         """Move the ends of lease and retention to those of `record`. Raises `FenceLostError`."""
@@ -131,8 +137,9 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         record = FencedRecord.of(data_record, owner=uuid4().hex)
         if record.in_progress_expiry_timestamp is None:
             record.in_progress_expiry_timestamp = to_ms(now + LONGEST_INVOCATION)
+        claimed = record
         try:
-            claimed = self.claim_record(record, now)
+            self.claim_record(record, now)
         except IdempotencyItemAlreadyExistsError as refused:
             found = refused.old_data_record
             if not (isinstance(found, FencedRecord) and found.owner == record.owner):

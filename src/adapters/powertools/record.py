@@ -60,6 +60,10 @@ class FencedRecord(DataRecord):
         """The status as written, whatever the time."""
         return self._status
 
+    def is_released(self, attempt: int) -> bool:
+        """Whether this attempt gave it back: only its holder can have ended it so."""
+        return (self.owner, self.attempts, self.in_progress_expiry_timestamp) == (None, attempt, 0)
+
     def has_fence_of(self, other: "FencedRecord") -> bool:
         """Whether both carry the same (owner, attempts)."""
         return (self.owner, self.attempts) == (other.owner, other.attempts)

@@ -48,12 +48,14 @@ class DynamoDBIdempotencyStore:
         )
         with _translated():
             try:
-                stored = self._layer.claim_record(wanted, now)
+                before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
-                found = refused.old_data_record
-            else:
-                return Acquired(Claim(job.key, owner, stored.attempts), stored.last_error)
-        return self._stands_in_the_way(found, job, owner, now)
+                return self._stands_in_the_way(refused.old_data_record, job, owner, now)
+            claim = Claim(job.key, owner, wanted.attempts)
+            if before is None:
+                return Acquired(claim)
+            seen = judge(_to_record(before, job.key), job, owner, now)
+            return Acquired(claim, before.last_error, not isinstance(seen, Free) or seen.verified)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         record = self._held(claim)
@@ -102,6 +104,8 @@ class DynamoDBIdempotencyStore:
 
 def _to_record(found: FencedRecord, key: JobKey) -> Record:
     try:
+        if not isinstance(found.payload_hash, str | None):
+            raise TypeError("a fingerprint is a string")
         lease, first_seen = found.in_progress_expiry_timestamp, found.first_seen
         status = Status(found.stored_status)
         return Record(
@@ -132,5 +136,5 @@ def _translated() -> Iterator[None]:
         raise StoreUnavailableError(f"DynamoDB {error.operation_name}: {code}") from error
     except BotoCoreError as error:
         raise StoreUnavailableError(f"DynamoDB: {type(error).__name__}") from error
-    except KeyError as error:
-        raise ForeignRecordError(f"a record has no {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ForeignRecordError(f"a record is not one of onejob or Powertools: {type(error).__name__}") from error

@@ -36,7 +36,8 @@ _RELEASE: Final = (
     f"fingerprint = iif(?, NULL, fingerprint) {_HELD}"
 )
 _RENEW: Final = f"UPDATE record SET lease_until = ?, expires_at = ? {_HELD}"
-_REPEATED: Final = "SELECT 1 FROM record WHERE key = ? AND status = 'COMPLETED' AND owner = ? AND attempts = ?"
+_COMPLETED: Final = "SELECT 1 FROM record WHERE key = ? AND status = 'COMPLETED' AND owner = ? AND attempts = ?"
+_RELEASED: Final = "SELECT 1 FROM record WHERE key = ? AND owner IS NULL AND attempts = ? AND lease_until = ?"
 
 
 class SQLiteIdempotencyStore:
@@ -78,25 +79,19 @@ class SQLiteIdempotencyStore:
             connection.execute(
                 _REPLACE, (*identity, owner, attempts, *ends, job.fingerprint, last_error, _number(first_seen))
             )
-            return Acquired(Claim(job.key, owner, attempts), last_error)
+            return Acquired(Claim(job.key, owner, attempts), last_error, seen.verified)
 
         with _translated():
             return self._writes.run(work)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            expires_at = _number(self._clock.now() + self._retention)
-            values = (answer.text, answer.omitted, expires_at)
-            if not _landed(connection, _COMPLETE, values, claim):
-                repeated = connection.execute(_REPEATED, _fence(claim)).fetchone()
-                if repeated is None:
-                    raise _lost(claim)
-
-        with _translated():
-            self._writes.run(work)
+        values = (answer.text, answer.omitted, _number(self._clock.now() + self._retention))
+        self._write(claim, _COMPLETE, values, unless=_COMPLETED, was=_fence(claim))
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        self._write(claim, _RELEASE, (_number(RELEASED), error or None, forget_payload))
+        values = (_number(RELEASED), error or None, forget_payload)
+        was = (str(claim.key), claim.attempt, _number(RELEASED))
+        self._write(claim, _RELEASE, values, unless=_RELEASED, was=was)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         now = self._clock.now()
@@ -111,10 +106,21 @@ class SQLiteIdempotencyStore:
         if _identity(self._path) != self._file:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced while it was in use")
 
-    def _write(self, claim: Claim, statement: str, values: tuple[object, ...]) -> None:
+    def _write(
+        self,
+        claim: Claim,
+        statement: str,
+        values: tuple[object, ...],
+        *,
+        unless: str | None = None,
+        was: tuple[object, ...] = (),
+    ) -> None:
+        """Write under the fence; `unless` with `was` finds the record where the same claim wrote just that before."""
+
         def work(connection: sqlite3.Connection) -> None:
-            if not _landed(connection, statement, values, claim):
-                raise _lost(claim)
+            landed = connection.execute(statement, (*values, *_fence(claim))).rowcount == 1
+            if not landed and (unless is None or connection.execute(unless, was).fetchone() is None):
+                raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
 
         with _translated():
             self._writes.run(work)
@@ -128,16 +134,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return state.st_dev, state.st_ino
 
 
-def _landed(connection: sqlite3.Connection, statement: str, values: tuple[object, ...], claim: Claim) -> bool:
-    return connection.execute(statement, (*values, *_fence(claim))).rowcount == 1
-
-
 def _fence(claim: Claim) -> tuple[str, str, int]:
     return str(claim.key), claim.owner, claim.attempt
-
-
-def _lost(claim: Claim) -> LeaseLostError:
-    return LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
 
 
 def _read(connection: sqlite3.Connection, key: JobKey) -> Record | None:

@@ -6,7 +6,7 @@
     Rejected, unreadable, too old    buried in the dead-letter queue, then done; not done while that fails
     Deferred                         not done; visible again when the lease that it met is over
     Failed                           not done; visible again after its backoff
-    not started                      not done; visible again within 1 to 10 s
+    not started                      not done; visible again within 1 to 10 s (also where the claim took too long)
 
 A lane is the records of one key (standard queue) or of one message group (FIFO). The first record of a lane that is
 not done ends it; the rest goes back with that record.
@@ -50,12 +50,35 @@ class Back:
     visible_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """Rejected as it was read: no job, or one that is too old."""
+
+    rejected: Rejected
+    job: Job | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """S3's test event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What nobody foresaw broke while it was read."""
+
+    error: Exception
+
+
+type Content = Job | TurnedAway | NothingToDo | Unreadable
+
+
 @dataclass(slots=True)
 class Place:
     """A message's place in the batch. Who takes it decides: a lane to start it, or the deadline to return it."""
 
     message: Message
-    content: Job | Rejected | Failed | None
+    content: Content
     end: Done | Back | None = None
     settled: bool = False
     _ticket: deque[None] = field(default_factory=lambda: deque([None]))
@@ -104,39 +127,30 @@ class SqsBatchProcessor:
             self.events.no_time_to_start(len(messages))
         places = [Place(message, self._read(message)) for message in messages]
         running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in _lanes(places)])
-        if not running.wait(last_start):
-            self._return_unstarted(places)
+        all_ended = running.wait(last_start)
+        self._return_unstarted(places)
+        while not all_ended:  # the time-out may come at any moment: what has ended is settled at once
             self._settle(places, invocation, delete=True)
             self.events.flush()
-            running.wait(None)
-        self._return_unstarted(places)
+            all_ended = running.wait_for_next()
         error = running.error()
         self._settle(places, invocation, delete=error is not None)
         if error is not None:
             raise error
         return [place.message.message_id for place in places if not isinstance(place.end, Done)]
 
-    def _read(self, message: Message) -> Job | Rejected | Failed | None:
+    def _read(self, message: Message) -> Content:
         try:
-            return self._fresh(message, self.factory.job(unwrap(message.body)))
+            job = self.factory.job(unwrap(message.body))
+            sent = first_sent(message)
+            is_stale = sent is not None and self.clock.now() - sent > self.retention
         except S3TestEventError:
-            self.events.test_event(message)
-            return None
+            return NothingToDo()
         except InvalidJobError as error:
-            return self._turn_away(message, None, Rejected(error.reason, error.detail))
+            return TurnedAway(Rejected(error.reason, error.detail))
         except Exception as error:
-            self.events.crashed(message, error)
-            return Failed(Failure.UNEXPECTED, type(error).__name__)
-
-    def _fresh(self, message: Message, job: Job) -> Job | Rejected:
-        sent = first_sent(message)
-        if sent is not None and self.clock.now() - sent > self.retention:
-            return self._turn_away(message, job, Rejected("stale"))
-        return job
-
-    def _turn_away(self, message: Message, job: Job | None, rejected: Rejected) -> Rejected:
-        self.events.turned_away(message, job, rejected)
-        return rejected
+            return Unreadable(error)
+        return TurnedAway(Rejected("stale"), job) if is_stale else job
 
     def _run_lane(self, lane: Sequence[Place], invocation: "_Invocation") -> None:
         for number, place in enumerate(lane):
@@ -158,11 +172,20 @@ class SqsBatchProcessor:
             return self._back(message, Failed(Failure.UNEXPECTED, type(error).__name__))
 
     def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
-        content = place.content
-        if not isinstance(content, Job):
-            return content
-        lease = invocation.end + self.grace - self.clock.now()
-        return self.process(content, lease=lease, deadline=invocation.end, delivery=place.message.delivery)
+        match place.content:
+            case Job() as job:
+                lease = invocation.end + self.grace - self.clock.now()
+                return self.process(job, lease=lease, deadline=invocation.end, delivery=place.message.delivery)
+            case TurnedAway(rejected, job):
+                self.events.turned_away(place.message, job, rejected)
+                return rejected
+            case NothingToDo():
+                self.events.test_event(place.message)
+                return None
+            case Unreadable(error):
+                raise error
+            case _:
+                assert_never(place.content)
 
     def _settlement(self, message: Message, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back:
         match outcome:

@@ -56,6 +56,7 @@ def _message(record: object) -> Message:
     if record["eventSourceARN"].count(":") != ARN_COLONS:
         raise NotAnSqsBatchError("a record's eventSourceARN is not the ARN of a queue")
     system = _mapping(record.get("attributes"))
+    group_id = system.get("MessageGroupId")
     return Message(
         message_id=record["messageId"],
         receipt_handle=record["receiptHandle"],
@@ -63,7 +64,7 @@ def _message(record: object) -> Message:
         queue_arn=record["eventSourceARN"],
         receives=max(1, _whole(system.get("ApproximateReceiveCount")) or 1),
         sent_at=from_timestamp(system.get("SentTimestamp")),
-        group_id=system.get("MessageGroupId"),
+        group_id=group_id if isinstance(group_id, str) else None,
         attributes={
             name: attribute
             for name, attribute in _mapping(record.get("messageAttributes")).items()

@@ -33,8 +33,12 @@ class Queue(Protocol):
 class Running(Protocol):
     """Tasks under way."""
 
-    def wait(self, until: datetime | None) -> bool:
-        """Come back when all have ended (True), or at `until` (False); None waits for all."""
+    def wait(self, until: datetime) -> bool:
+        """Come back when all have ended (True), or at `until` (False)."""
+        ...
+
+    def wait_for_next(self) -> bool:
+        """Come back when one more has ended; whether all have."""
         ...
 
     def error(self) -> BaseException | None:

@@ -31,6 +31,8 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
     match outcome:
         case Deferred(until):
             return max(again, until + timedelta(seconds=1))
+        case Failed(Failure.NOT_STARTED):
+            return soon(now, jitter)
         case Failed(Failure.STORE_UNAVAILABLE):
             return max(again, now + OUTAGE_BACKOFF * (1 + jitter() / 2))
         case Failed():

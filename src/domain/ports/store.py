@@ -28,6 +28,8 @@ class IdempotencyStore(Protocol):
           any other is Mismatch: completed, in progress or lapsed.
         - Acquiring sets owner, lease end (now + lease), fingerprint and retention (never shorter than the lease),
           adds one to the attempts, drops the old answer, keeps the first time seen and the last error.
+        - `verified` is False where the fingerprint of a record that is taken over, waited for or answered was absent or
+          of another scheme.
         - A claim that finds itself in progress, its lease live, under the same owner and the same fingerprint is
           Acquired with the attempt it already has: it had landed, and its answer was lost.
         """
@@ -46,7 +48,8 @@ class IdempotencyStore(Protocol):
 
         Ends the lease for every clock, clears the owner, keeps the attempts and `error` (a class name). With
         `forget_payload` the fingerprint goes too, so that a corrected payload may run under the same id.
-        Lands under the same condition as `complete`; otherwise `LeaseLostError`, and nothing changes.
+        Lands under the same condition as `complete`. Repeated for the same attempt it succeeds and changes nothing, as
+        long as nobody has claimed since. Otherwise `LeaseLostError`, and nothing changes.
         """
         ...
 

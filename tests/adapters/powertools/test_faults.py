@@ -163,6 +163,9 @@ def test_a_record_of_another_job_is_neither_read_nor_taken(attributes: dict[str,
         {"status": "INPROGRESS"},
         {"status": "PAUSED", "expiration": 9_999_999_999},
         {"status": "INPROGRESS", "expiration": 9_999_999_999, "in_progress_expiration": 10**30},
+        {"status": "INPROGRESS", "expiration": 9_999_999_999, "attempts": "abc"},
+        {"status": "INPROGRESS", "expiration": 9_999_999_999, "attempts": ["a"]},
+        {"status": "COMPLETED", "expiration": 9_999_999_999, "validation": 7},
     ],
 )
 def test_a_record_that_nobody_of_ours_wrote_fails_closed(attributes: dict[str, Any]) -> None:
@@ -182,3 +185,39 @@ def test_a_missing_table_runs_nothing() -> None:
     answer = handle(event(record("a", '{"job_id":"1"}')), Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "a"}]}
     assert runs == []
+
+
+def test_a_live_lease_outlasts_a_retention_that_is_over() -> None:
+    """No record of ours is so; one that another tool wrote may be."""
+    clock = FakeClock()
+    now = int(clock.now().timestamp())
+    plant(status="INPROGRESS", expiration=now - 100, in_progress_expiration=(now + 100) * 1000)
+    store = dynamodb_store(clock, LEASE)
+    assert isinstance(store.claim(JOB, owner="a", lease=LEASE), Busy)
+    clock.advance(seconds=100.001)
+    assert isinstance(store.claim(JOB, owner="a", lease=LEASE), Acquired)
+
+
+def test_a_lookup_is_eventually_consistent_and_a_second_look_at_a_refusal_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = dynamodb_store(FakeClock(), LEASE)
+    store.claim(JOB, owner="a", lease=LEASE)
+    client = store._layer.client
+    update = client.update_item
+    monkeypatch.setattr(
+        client, "update_item", lambda **request: update(**request | {"ReturnValuesOnConditionCheckFailure": "NONE"})
+    )
+    with aws_requests() as requests:
+        store.find(JOB.key)
+        store.claim(JOB, owner="b", lease=LEASE)
+    assert [body["ConsistentRead"] for body in requests.bodies["GetItem"]] == [False, True]
+
+
+def test_a_release_that_landed_unheard_is_recognised_by_the_next_try() -> None:
+    store = dynamodb_store(FakeClock(), LEASE)
+    store.claim(JOB, owner="a", lease=LEASE)
+    with aws_requests(UpdateItem=["lost"]), pytest.raises(StoreUnavailableError):
+        store.release(Claim(JOB.key, "a", 1), "Error")
+    store.release(Claim(JOB.key, "a", 1), "Error")
+    assert store.claim(JOB, owner="b", lease=LEASE) == Acquired(Claim(JOB.key, "b", 2), "Error")

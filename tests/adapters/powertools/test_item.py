@@ -73,3 +73,14 @@ def test_a_claim_stays_under_one_kilobyte_for_any_legal_id() -> None:
         size = sum(len(name) + len(str(value).encode()) for name, value in stored.items())
         assert stored["last_error"].startswith("Fehlerkl?sse")
         assert size + (64 - len("test")) < 1024
+
+
+def test_a_takeover_drops_the_old_answer_from_the_item() -> None:
+    with in_process():
+        clock = FakeClock()
+        store = dynamodb_store(clock, timedelta(seconds=60))
+        store.claim(JOB, owner="run-1", lease=timedelta(seconds=10))
+        store.complete(Claim(JOB.key, "run-1", 1), Answer("null", "too_large: 9 bytes"))
+        clock.advance(seconds=62)
+        store.claim(JOB, owner="run-2", lease=timedelta(seconds=10))
+        assert not {"data", "omitted"} & item(JOB.key).keys()

@@ -387,6 +387,63 @@ def test_a_hung_operation_that_fails_in_the_end_gets_its_own_visibility() -> Non
     assert worker.queue.timeouts == {"behind": 1, "a": 5}, "each is set once"
 
 
+def test_each_operation_that_ends_after_the_margin_is_settled_at_once() -> None:
+    """While another one hangs: the time-out then takes only that one's message back."""
+    gates = {name: Event() for name in ("good", "bad", "hung")}
+    started = Semaphore(0)
+
+    def run(job: Job, attempt: Attempt) -> object:
+        started.release()
+        assert gates[job.job_id].wait(10)
+        if job.job_id == "bad":
+            raise OSError
+        return "ok"
+
+    worker = Worker(run, threads=3)
+    settled = Semaphore(0)
+    answers: list[list[str]] = []
+    worker.events.flush = settled.release  # type: ignore[method-assign]
+    records = [record(name, body(name)) for name in gates]
+    handler = Thread(target=lambda: answers.append(worker.handle(*records, seconds=5.5)))
+    handler.start()
+    assert all(started.acquire(timeout=10) for _ in gates)
+    assert settled.acquire(timeout=10)
+    assert (worker.queue.deleted, worker.queue.timeouts) == ([], {})
+    gates["good"].set()
+    assert settled.acquire(timeout=10)
+    assert (worker.queue.deleted, worker.queue.timeouts) == (["good"], {})
+    gates["bad"].set()
+    assert settled.acquire(timeout=10)
+    assert (worker.queue.deleted, worker.queue.timeouts) == (["good"], {"bad": 5})
+    assert not answers
+    gates["hung"].set()
+    handler.join(10)
+    assert answers == [["bad"]]
+
+
+def test_what_is_turned_away_is_told_when_it_is_handled_and_not_before() -> None:
+    worker = Worker(failing("1"))
+    records = [record("a", body(), group="g"), record("b", "not json", group="g"), record("c", TEST_EVENT, group="g")]
+    assert worker.handle(*records) == ["a", "b", "c"], "they wait behind a failing one"
+    assert worker.events.told == []
+    assert worker.handle(record("b", "not json"), record("c", TEST_EVENT), seconds=4) == ["b", "c"]
+    assert worker.events.told == [("no_time_to_start", 2)]
+
+
+def test_a_claim_that_took_too_long_comes_back_soon() -> None:
+    worker = Worker()
+    claim = worker.store.claim
+
+    def slow(job: Job, **rest: Any) -> Any:
+        answer = claim(job, **rest)
+        worker.clock.advance(seconds=26)
+        return answer
+
+    worker.store.claim = slow  # type: ignore[method-assign]
+    assert worker.handle(record("a", body()), seconds=30) == ["a"]
+    assert (worker.runs, worker.queue.timeouts) == ([], {"a": 1})
+
+
 def test_a_deletion_that_fails_is_told() -> None:
     wake = Event()
     worker = Worker(lambda job, attempt: job.job_id == "1" or wake.wait(10), threads=2)

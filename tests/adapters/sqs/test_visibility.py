@@ -31,7 +31,7 @@ def test_jitter_spreads_a_backoff_over_its_upper_half(receives: int) -> None:
     assert backoff(receives, lambda: HALF) == longest * 3 / 4
 
 
-@pytest.mark.parametrize("reason", [reason for reason in Failure if reason is not Failure.STORE_UNAVAILABLE])
+@pytest.mark.parametrize("reason", set(Failure) - {Failure.STORE_UNAVAILABLE, Failure.NOT_STARTED})
 @pytest.mark.parametrize(("receives", "after"), [(1, 10), (4, 80), (50, 900)])
 def test_a_failed_message_comes_back_after_its_backoff(reason: Failure, receives: int, after: int) -> None:
     assert visible_again(Failed(reason, "ValueError"), receives, NOW, lambda: MOST) == NOW + timedelta(seconds=after)
@@ -77,6 +77,7 @@ def test_a_deferred_message_is_received_when_the_lease_is_strictly_over(
 @pytest.mark.parametrize(("jitter", "after"), [(LEAST, 1), (0.1, 2), (HALF, 6), (0.89, 9), (MOST, 10)])
 def test_a_message_that_was_not_started_comes_back_within_1_to_10_seconds(jitter: float, after: int) -> None:
     assert soon(NOW, lambda: jitter) == NOW + timedelta(seconds=after)
+    assert visible_again(Failed(Failure.NOT_STARTED), 9, NOW, lambda: jitter) == NOW + timedelta(seconds=after)
     assert timeout_seconds(soon(NOW, lambda: jitter), NOW, NOW) == after
 
 
