@@ -36,10 +36,13 @@ cover:
     uv run --frozen coverage report --include='src/domain/*' --fail-under=100
     uv run --frozen coverage report --fail-under=95
 
-# the domain's tests in an environment that holds pytest and nothing else
+bare := "UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups --only-group test pytest -q"
+
+# in an environment that holds pytest and nothing else: domain, walls, the contract of the memory store (under 1 s); then
+# the stores that need no more than that
 pytest-only:
-    UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups --only-group test \
-        pytest -q tests/domain tests/contract tests/architecture tests/adapters/test_memory.py
+    {{ bare }} tests/domain tests/architecture tests/contract -k "not sqlite"
+    {{ bare }} tests/contract tests/adapters/test_memory.py -k "sqlite or lock"
 
 # the story in two seconds
 demo:

@@ -15,7 +15,7 @@ from typing import IO, Any, Final, Protocol, assert_never, cast
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from domain.errors import StoreUnavailableError
+from domain.errors import StoreUnavailableError, text_of
 from domain.job import Job
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
@@ -167,9 +167,9 @@ class PowertoolsTelemetry:
             "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
         }
         if with_cause and isinstance(error, StoreUnavailableError):
-            fields["cause"] = _text(error)
+            fields["cause"] = text_of(error)
         if self._error_messages:
-            fields["error_message"] = _text(error)
+            fields["error_message"] = text_of(error)
         return fields
 
 
@@ -201,13 +201,6 @@ def _described(outcome: Outcome) -> tuple[int, str, str, Fields]:
             return level, "job_failed", "JobsFailed", {"reason": reason}
         case _:
             assert_never(outcome)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:
-        return f"no text: {type(broken).__name__}"
 
 
 def _encodable(value: Any) -> Any:

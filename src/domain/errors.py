@@ -40,3 +40,11 @@ class ForeignRecordError(StoreUnavailableError):
 
 class LeaseLostError(Exception):
     """The record is not in progress under this (owner, attempt): nothing was written."""
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, also where saying it fails."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"no text: {type(broken).__name__}"

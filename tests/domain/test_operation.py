@@ -8,6 +8,7 @@ import pytest
 
 from domain.attempt import Attempt
 from domain.business import OPERATIONS, run_business_operation
+from domain.errors import text_of
 from domain.job import Job
 from domain.operation import Operation, Operations
 from tests.support.jobs import answer_ok, job
@@ -77,3 +78,13 @@ def test_an_effect_key_names_the_job_and_the_step_and_fits_a_payment_provider() 
 def test_a_step_is_a_short_name(step: str) -> None:
     with pytest.raises(ValueError, match="expected 1 to 40"):
         ATTEMPT.effect_key(step)
+
+
+class Mute(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_error_says_something_in_any_case() -> None:
+    assert text_of(ValueError("a")) == "a"
+    assert text_of(Mute()) == "no text: RuntimeError"

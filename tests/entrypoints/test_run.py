@@ -13,6 +13,7 @@ import termios
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adapters.job_lines import Line
+from domain.operation import Operations
 from domain.outcome import Rejected
 from entrypoints.cli.app import app
+from entrypoints.cli.run import LastTraces
+from entrypoints.cli.run import _container as run_container
 from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.run_options import RunOptions, UnusableOptionError
 from entrypoints.cli.run_view import Tally, printable
 from entrypoints.cli.runner import Told
+from entrypoints.emulator.launcher import only_environment
+from entrypoints.settings import Backend
 from tests.support.disks import grow, make_read_only, small_disk
 
 OPERATIONS = """
@@ -92,7 +98,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder, with operations of their own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", __import__("datetime").timedelta(milliseconds=1))
+    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(milliseconds=1))
     (tmp_path / "mine.py").write_text(OPERATIONS)
     sys.modules.pop("mine", None)
     return tmp_path
@@ -344,6 +350,26 @@ def test_what_is_done_is_skipped_ever_after_unless_the_environment_says_otherwis
     monkeypatch.setenv("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600")
     run(jobs('{"job_id":"2"}'), "--operation", "mine:ok")
     assert rows("SELECT (expires_at - first_seen) / 1000000 / 60 FROM record WHERE job_id = '2'") == [(60,)]
+
+
+def test_a_table_that_others_share_keeps_their_retention() -> None:
+    options = RunOptions(
+        source="-",
+        operation=None,
+        name=None,
+        store=Backend.DYNAMODB,
+        db=Path("x"),
+        namespace="onejob",
+        concurrency=1,
+        lease=timedelta(seconds=1),
+        max_attempts=1,
+        failed=None,
+        as_json=False,
+        error_messages=False,
+    )
+    with only_environment({"IDEMPOTENCY_TABLE": "records"}):
+        settings = run_container(options, Operations(), LastTraces()).settings()
+    assert settings.retention == timedelta(days=28)
 
 
 def test_attempts_count_over_runs_and_each_run_buys_one() -> None:

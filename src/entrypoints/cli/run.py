@@ -34,7 +34,7 @@ SIGNALLED: Final = 128
 
 
 FOR_EVER: Final = {"IDEMPOTENCY_EXPIRES_AFTER_SECONDS": str(100 * 365 * 86_400)}
-"""How long is remembered what is done, unless the environment says otherwise. A file has no table to keep small."""
+"""How long a file remembers what is done, unless the environment says otherwise: there is no table to keep small."""
 
 
 def run_file(options: RunOptions) -> int:
@@ -179,7 +179,7 @@ class LastTraces:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
-        **FOR_EVER,
+        **({} if options.store is Backend.DYNAMODB else FOR_EVER),
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),

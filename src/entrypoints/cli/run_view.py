@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from domain.errors import text_of
 from domain.outcome import Deferred, Executed, Failed, Rejected, Skipped
 from entrypoints.cli.runner import Told
 
@@ -126,14 +127,7 @@ def _place(told: Told, *, error_messages: bool) -> str:
         return ""
     frames = extract_tb(told.error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{place}: {_text(told.error)}" if error_messages else place
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:
-        return f"no text: {type(broken).__name__}"
+    return f"{place}: {text_of(told.error)}" if error_messages else place
 
 
 def printable(text: str) -> str:
