@@ -111,17 +111,18 @@ class JobLines:
             raise UnreadableFileError(f"{self.name}: {error}") from error
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:
-        """Members of gzip one after another (RFC 1952), each given out as far as it has come."""
-        member = zlib.decompressobj(_GZIP)
-        while packed or (packed := self._read()):
-            yield member.decompress(packed, CHUNK)
-            packed = member.unconsumed_tail
-            if member.eof:
-                packed = member.unused_data.lstrip(b"\0")
-                member = zlib.decompressobj(_GZIP)
-                if not packed and not (packed := self._read()):
-                    return
-        raise UnreadableFileError(f"{self.name}: the gzip file ends in the middle")
+        """Members of gzip one after another (RFC 1952), zeros between them, each given out as far as it has come."""
+        while packed := packed.lstrip(b"\0") or self._read():
+            if not packed.strip(b"\0"):
+                continue
+            member = zlib.decompressobj(_GZIP)
+            while not member.eof:
+                content = member.decompress(packed, CHUNK)
+                packed = member.unconsumed_tail
+                yield content
+                if not member.eof and not packed and len(content) < CHUNK and not (packed := self._read()):
+                    raise UnreadableFileError(f"{self.name}: the gzip file ends in the middle")
+            packed = member.unused_data
 
     def _read(self) -> bytes:
         """The next bytes as soon as there are any; none at the end. Raises `_StoppedError`."""

@@ -134,3 +134,29 @@ def test_closed_standard_input_is_a_clear_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(UnreadableFileError, match="-: standard input is closed"):
         read("-")
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 65_536 * 3 + 1, 65_536 + 100, 131_072])
+def test_gzip_of_any_size_is_read_to_its_end(tmp_path: Path, size: int) -> None:
+    content = (b"a" * 258 + b"\n") * (size // 259 + 1)
+    path = write(tmp_path, content[:size], packed=True)
+    assert b"".join(line.raw for line in read(path)) == content[:size]
+
+
+def test_members_of_gzip_and_zeros_after_them_are_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.gz"
+    path.write_bytes(gzip.compress(b"a\nb") + gzip.compress(b"c\n") + b"\0" * 200_000)
+    assert [line.text for line in read(path)] == ["a\n", "bc\n"]
+
+
+def test_a_line_of_a_hundred_megabytes_is_passed_over_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.gz"
+    with gzip.open(path, "wb", compresslevel=1) as packed:
+        for _ in range(100):
+            packed.write(b"x" * 1_000_000)
+        packed.write(b"\nb\n")
+    tracemalloc.start()
+    assert [(line.number, line.text) for line in read(path)] == [(1, None), (2, "b\n")]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6_000_000
