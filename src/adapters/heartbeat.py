@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from threading import Condition, Lock, Thread
 from typing import Final, Protocol
 
-from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.errors import LeaseLostError
 from domain.lease import Lease
 from domain.ports.clock import Clock
 from domain.record import Claim
@@ -75,7 +75,7 @@ class ThreadHeartbeat:
         """Renew what is due. A refused lease is renewed no more; a store that cannot answer is asked again soon."""
         with self._changed:
             due = [beat for beat in self._beats if beat.due <= self._clock.now()]
-        for beat in due:  # outside the lock: a store that is slow holds up no operation but its own
+        for beat in due:  # outside the lock: a store that is slow holds up other renewals, but no other operation
             now = self._clock.now()
             with beat.renewal:
                 if not beat.ended and beat.due <= now:
@@ -89,7 +89,7 @@ class ThreadHeartbeat:
             beat.ended = True
             with self._changed:
                 self._beats.discard(beat)
-        except StoreUnavailableError:
+        except Exception:  # the store cannot answer, or what nobody foresaw: the thread serves other leases too
             beat.due = now + beat.length / (2 * BEATS_PER_LEASE)
         else:
             beat.lease.extend(now + beat.length)

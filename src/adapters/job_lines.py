@@ -4,12 +4,11 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import UnsupportedOperation
-from pathlib import Path
-from select import select
-from stat import S_ISREG
+from select import POLLIN, poll
+from stat import S_ISDIR, S_ISREG
 from typing import Any, Final
 
 MAX_LINE_BYTES: Final = 1024 * 1024
@@ -112,8 +111,9 @@ class JobLines:
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:
         """Members of gzip one after another (RFC 1952), zeros between them, each given out as far as it has come."""
-        while packed := packed.lstrip(b"\0") or self._read():
-            if not packed.strip(b"\0"):
+        while packed := packed or self._read():
+            packed = packed.lstrip(b"\0")
+            if not packed:
                 continue
             member = zlib.decompressobj(_GZIP)
             while not member.eof:
@@ -128,8 +128,10 @@ class JobLines:
         """The next bytes as soon as there are any; none at the end. Raises `_StoppedError`."""
         try:
             if isinstance(self._source, int):
-                ready, _, _ = select([self._source, self._wake[0]], [], [])
-                if self._wake[0] in ready:
+                waiting = poll()
+                for descriptor in (self._source, self._wake[0]):
+                    waiting.register(descriptor, POLLIN)
+                if self._wake[0] in dict(waiting.poll()):
                     raise _StoppedError
                 chunk = os.read(self._source, CHUNK)
             else:
@@ -143,24 +145,21 @@ class JobLines:
 @contextmanager
 def open_jobs(source: str) -> Iterator[JobLines]:
     """A path, or `-` for standard input; gzip is recognised by its first bytes. Raises `UnreadableFileError`."""
-    descriptor: int | None = None
-    try:
-        if source == "-":
-            readable: Any = _standard_input()
-        else:
-            readable = descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-        state = os.fstat(readable) if isinstance(readable, int) else None
-        if state is not None and source != "-" and Path(source).is_dir():
+    with ExitStack() as stack:
+        try:
+            if source == "-":
+                readable: Any = _standard_input()
+            else:
+                readable = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, readable)
+            mode = os.fstat(readable).st_mode if isinstance(readable, int) else 0
+        except OSError as error:
+            raise UnreadableFileError(f"{source}: {error.strerror}") from error
+        if S_ISDIR(mode):
             raise UnreadableFileError(f"{source}: Is a directory")
-    except OSError as error:
-        raise UnreadableFileError(f"{source}: {error.strerror}") from error
-    jobs = JobLines(source, state.st_size if state and S_ISREG(state.st_mode) else None, readable)
-    try:
+        jobs = JobLines(source, os.fstat(readable).st_size if S_ISREG(mode) else None, readable)
+        stack.callback(jobs.close)
         yield jobs
-    finally:
-        jobs.close()
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _standard_input() -> Any:

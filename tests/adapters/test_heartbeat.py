@@ -139,3 +139,10 @@ def test_a_renewal_that_is_slow_holds_up_its_own_operation_only() -> None:
     go.set()
     own.join(10)
     assert ended == ["other", "own"]
+
+
+def test_what_nobody_foresaw_in_a_renewal_is_tried_again_and_harms_no_other() -> None:
+    bench = Bench(renew=[RuntimeError("broken")])  # type: ignore[list-item]
+    with bench.heartbeat(bench.lease, LENGTH):
+        assert bench.beat_after(10) == 1
+        assert [bench.beat_after(seconds) for seconds in (4, 1)] == [1, 2]

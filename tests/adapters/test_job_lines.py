@@ -160,3 +160,11 @@ def test_a_line_of_a_hundred_megabytes_is_passed_over_in_little_memory(tmp_path:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 6_000_000
+
+
+def test_a_folder_that_is_refused_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with pytest.raises(UnreadableFileError):
+            read(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -62,6 +62,12 @@ class Silent(Exception):
 def mute(job, attempt):
     raise Silent
 
+def wander(job, attempt):
+    ok(job, attempt) if os.path.exists("mine.py") else open(HOME + "/effects", "a").write(job.job_id + "\\n")
+    os.chdir("/")
+
+HOME = os.getcwd()
+
 def talk(job, attempt):
     print("talking")
     return None
@@ -575,6 +581,40 @@ def test_a_closed_stream_is_an_error_and_no_traceback(closed: int) -> None:
     assert "Traceback" not in done.stderr
     assert done.returncode == 2, done.stderr
     assert "is closed" in done.stderr
+
+
+def shell(command: str) -> "subprocess.CompletedProcess[str]":
+    onejob = f"{sys.executable} -c 'from entrypoints.cli.app import main; main()'"
+    return subprocess.run(
+        ["bash", "-c", command.replace("onejob", onejob)], capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+def test_without_standard_error_it_runs_all_the_same() -> None:
+    jobs('{"job_id":"1"}')
+    assert shell("onejob run jobs.jsonl --operation mine:ok --json 2>&-").returncode == 0
+    assert effects() == ["1"]
+
+
+def test_failed_lines_of_the_last_run_survive_a_closed_output() -> None:
+    jobs("nonsense")
+    Path("failed.jsonl").write_text("precious\n")
+    assert shell("onejob run jobs.jsonl --operation mine:ok --failed failed.jsonl >&-").returncode == 2
+    assert Path("failed.jsonl").read_text() == "precious\n"
+
+
+@pytest.mark.parametrize(("failed", "status"), [("/dev/null", 1), ("/dev/full", 1)])
+def test_failed_lines_may_go_to_a_device(failed: str, status: int) -> None:
+    jobs("nonsense", "nonsense")
+    done = shell(f"onejob run jobs.jsonl --operation mine:ok --failed {failed} </dev/null")
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+def test_an_operation_that_changes_the_folder_changes_nothing_else() -> None:
+    file = jobs(*numbered(5))
+    done = shell(f"onejob run {file} --operation mine:wander --json")
+    assert done.returncode == 0, done.stderr
+    assert len(effects()) == 5
 
 
 def test_standard_input_is_not_overwritten_by_its_own_failed_lines() -> None:

@@ -457,3 +457,13 @@ def test_when_nothing_happens_it_says_so_now_and_then() -> None:
     bench.pool.shutdown()
     assert seen[0] is None
     assert seen[-1] is not None
+
+
+def test_whatever_ends_the_reader_ends_the_run() -> None:
+    def broken() -> Iterator[Line]:
+        yield from job_lines("1")
+        raise RuntimeError("nobody foresaw it")
+
+    bench = Bench()
+    assert len(final(bench.run(broken()))) == 1
+    assert str(bench.runner.unreadable) == "RuntimeError: nobody foresaw it"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 
 def environment_of(process: int) -> dict[str, str]:
-    pairs = Path(f"/proc/{process}/environ").read_text().split("\0")
-    return dict(pair.split("=", 1) for pair in pairs if pair)
+    pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
 
 def processes_in(folder: Path) -> list[int]:

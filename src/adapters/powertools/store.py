@@ -54,8 +54,14 @@ class DynamoDBIdempotencyStore:
             claim = Claim(job.key, owner, wanted.attempts)
             if before is None:
                 return Acquired(claim)
+            return Acquired(claim, before.last_error, self._was_verified(before, job, owner, now))
+
+    def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
+        try:
             seen = judge(_to_record(before, job.key), job, owner, now)
-            return Acquired(claim, before.last_error, not isinstance(seen, Free) or seen.verified)
+        except ForeignRecordError:  # nobody of ours wrote it, and its time was over
+            return False
+        return not isinstance(seen, Free) or seen.verified
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         record = self._held(claim)

@@ -3,7 +3,8 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,12 +54,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     except (sqlite3.Error, ValueError) as error:
         raise UnusableDatabaseError(f"{path}: {error}") from error
     try:
-        _check_ours(connection, path)
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        _migrate(connection, path)
+        _patiently(lambda: _prepare(connection, path))
     except (sqlite3.Error, OSError) as error:
         connection.close()
         raise UnusableDatabaseError(f"{path}: {_explained(error)}") from error
@@ -66,6 +62,31 @@ def open_database(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN")
+    try:
+        _check_ours(connection, path)
+    finally:
+        connection.execute("ROLLBACK")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        path.chmod(0o600)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    _migrate(connection, path)
+
+
+def _patiently(prepare: Callable[[], None]) -> None:
+    """SQLite does not wait for the lock that a change to WAL needs; processes that start together meet there."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            return prepare()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _make(path: Path) -> None:
@@ -86,7 +107,7 @@ def _make(path: Path) -> None:
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file's schema. Reads only."""
+    """The version of the file's schema. Reads only, within a transaction of the caller's."""
     version = _version(connection)
     if version > len(MIGRATIONS):
         raise UnusableDatabaseError(

@@ -48,7 +48,7 @@ class SQLiteIdempotencyStore:
     def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
         self._clock = clock
         self._retention = retention
-        self._path = path
+        self._path = path = path.absolute()  # whatever folder an operation may change to
         self._writer = open_database(path)
         self._writes = GroupCommit(self._writer, self._check_in_place)
         self._reader = open_database(path)

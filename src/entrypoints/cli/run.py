@@ -48,11 +48,11 @@ def run_file(options: RunOptions) -> int:
             container = _container(options, operations, events)
             jobs = stack.enter_context(open_jobs(options.source))
             _open_store(container, options, stack)
-            failed = FailedLines(stack, options)  # last: what it held is gone from here on
             pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="onejob"))
             tally = Tally()
             view = _view(options, jobs, tally)
             stack.callback(view.close)
+            failed = FailedLines(stack, options)  # last: what it held is gone from here on
             runner = JobFileRunner(
                 factory=JobFactory(options.namespace, operations, default_operation),
                 process=container.service().process,

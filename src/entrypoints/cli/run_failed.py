@@ -3,8 +3,9 @@
 import os
 import sys
 from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from stat import S_ISREG
 
 from entrypoints.cli.run_options import RunOptions, UnusableOptionError
 from entrypoints.cli.runner import Told
@@ -15,13 +16,13 @@ class FailedLines:
 
     def __init__(self, stack: ExitStack, options: RunOptions) -> None:
         self.count = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         if options.failed is None:
             return
         try:
             if options.failed.exists() and _is_in_use(options.failed, options):
                 raise UnusableOptionError(f"--failed {options.failed}: is read, or is the database; name another")
-            self._file = stack.enter_context(options.failed.open("wb"))
+            self._file = stack.enter_context(options.failed.open("wb", buffering=0))
         except OSError as error:
             raise UnusableOptionError(f"--failed {options.failed}: {error.strerror}") from error
 
@@ -32,13 +33,16 @@ class FailedLines:
             return
         self.count += 1
         if self._file is not None:
-            self._file.write(raw if raw.endswith(b"\n") else raw + b"\n")
-            self._file.flush()
+            line = raw if raw.endswith(b"\n") else raw + b"\n"
+            while line:  # unbuffered: what fails, fails here, and nothing is left for the closing
+                line = line[self._file.write(line) :]
 
 
 def _is_in_use(failed: Path, options: RunOptions) -> bool:
-    named = [Path(options.source), *(Path(f"{options.db}{ending}") for ending in ("", "-wal", "-shm"))]
-    in_use = [path.stat() for path in named if path.exists()]
-    with suppress(OSError, ValueError, AttributeError):  # standard input may be closed, or no file
-        in_use.append(os.fstat(sys.stdin.fileno()))
-    return any(os.path.samestat(failed.stat(), each) for each in in_use)
+    named = [Path(f"{options.db}{ending}") for ending in ("", "-wal", "-shm")]
+    in_use = [path.stat() for path in [*named, Path(options.source)] if path.exists()]
+    if options.source == "-":
+        with suppress(OSError, ValueError, AttributeError):  # closed, or no file
+            in_use.append(os.fstat(sys.stdin.fileno()))
+    state = failed.stat()
+    return S_ISREG(state.st_mode) and any(os.path.samestat(state, each) for each in in_use)

@@ -148,8 +148,9 @@ def is_worth_a_line(told: Told) -> bool:
 
 def say(text: str) -> None:
     """A line on standard error."""
-    sys.stderr.write(f"{printable(text)}\n")
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
 
 
 class JsonView:
@@ -204,7 +205,11 @@ class PlainView:
         say(text)
 
     def end(self, tally: Tally) -> None:
-        Console().print(summary(tally))
+        console = Console()
+        with console.capture() as captured:
+            console.print(summary(tally))
+        sys.stdout.write(captured.get())
+        sys.stdout.flush()
 
     def close(self) -> None:
         pass

@@ -322,4 +322,6 @@ class JobFileRunner:
                 self._inbox.put(_Arrived(line))
         except UnreadableFileError as unreadable:
             error = unreadable
+        except Exception as unforeseen:
+            error = UnreadableFileError(f"{type(unforeseen).__name__}: {unforeseen}")
         self._inbox.put(_Ended(error))

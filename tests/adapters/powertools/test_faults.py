@@ -221,3 +221,9 @@ def test_a_release_that_landed_unheard_is_recognised_by_the_next_try() -> None:
         store.release(Claim(JOB.key, "a", 1), "Error")
     store.release(Claim(JOB.key, "a", 1), "Error")
     assert store.claim(JOB, owner="b", lease=LEASE) == Acquired(Claim(JOB.key, "b", 2), "Error")
+
+
+def test_an_unreadable_record_whose_time_is_over_is_taken_and_not_believed() -> None:
+    plant(status="INPROGRESS", expiration=1, in_progress_expiration=1, validation=7, attempts=4)
+    answer = dynamodb_store(FakeClock(), LEASE).claim(JOB, owner="a", lease=LEASE)
+    assert answer == Acquired(Claim(JOB.key, "a", 5), None, verified=False)

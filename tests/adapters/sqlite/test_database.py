@@ -5,6 +5,7 @@ import stat
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 
@@ -240,3 +241,35 @@ def test_a_disk_too_full_to_begin_is_a_clear_error(tmp_path: Path) -> None:
         fill(disk)
         with pytest.raises(UnusableDatabaseError, match=r"(full|disk I/O|No space)"):
             open_database(disk / "records.sqlite")
+
+
+def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / "new" / str(number) / "records.sqlite"
+        barrier, opened, errors = Barrier(6), list[sqlite3.Connection](), list[Exception]()
+
+        def open_together(path: Path = path, barrier: Barrier = barrier) -> None:
+            barrier.wait()
+            try:
+                opened.append(open_database(path))  # noqa: B023
+            except Exception as error:
+                errors.append(error)  # noqa: B023
+
+        threads = [Thread(target=open_together) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for connection in opened:
+            connection.close()
+        assert errors == []
+
+
+def test_a_relative_path_is_the_same_file_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store(Path("records.sqlite"))
+    monkeypatch.chdir("/")
+    complete(store, "1")
+    store.close()
