@@ -11,6 +11,7 @@ from domain.attempt import Attempt
 from domain.errors import LeaseLostError
 from domain.job import Job
 from domain.outcome import Executed, Failed, Failure
+from domain.ports.store import IdempotencyStore
 from domain.record import Acquired, Busy, Claim, Completed, Status
 from tests.support.aws import dynamodb_store, in_process, item
 from tests.support.aws_faults import aws_requests
@@ -32,6 +33,16 @@ def aws() -> Iterator[None]:
 
 def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
+
+
+def taken_over(store: IdempotencyStore, clock: FakeClock) -> tuple[Claim, Claim]:
+    """A's claim, whose lease has lapsed, and B's, which took over from it."""
+    a = store.claim(JOB, owner="A", lease=seconds(10))
+    clock.advance(seconds=11)
+    b = store.claim(JOB, owner="B", lease=seconds(10))
+    assert isinstance(a, Acquired)
+    assert isinstance(b, Acquired)
+    return a.claim, b.claim
 
 
 def test_A01_a_duplicate_beside_a_long_run_is_deferred_and_never_buried() -> None:
@@ -80,16 +91,12 @@ def test_A04_every_claim_has_a_lease() -> None:
 def test_A06_a_stale_worker_that_finishes_late_writes_nothing() -> None:
     clock = FakeClock()
     store = dynamodb_store(clock, DAY)
-    a = store.claim(JOB, owner="A", lease=seconds(10))
-    clock.advance(seconds=11)
-    b = store.claim(JOB, owner="B", lease=seconds(10))
-    assert isinstance(a, Acquired)
-    assert isinstance(b, Acquired)
+    a, b = taken_over(store, clock)
     clock.advance(seconds=2)
-    store.complete(b.claim, Answer('"B"'))
+    store.complete(b, Answer('"B"'))
     clock.advance(seconds=2)
     with pytest.raises(LeaseLostError):
-        store.complete(a.claim, Answer('"A"'))
+        store.complete(a, Answer('"A"'))
     assert item(JOB.key)["data"] == '"B"'
 
 
@@ -110,14 +117,10 @@ def test_A06_the_message_of_a_stale_worker_is_not_acknowledged() -> None:
 def test_A07_a_stale_worker_that_fails_late_deletes_nothing() -> None:
     clock = FakeClock()
     store = dynamodb_store(clock, DAY)
-    a = store.claim(JOB, owner="A", lease=seconds(10))
-    clock.advance(seconds=11)
-    b = store.claim(JOB, owner="B", lease=seconds(10))
-    assert isinstance(a, Acquired)
-    assert isinstance(b, Acquired)
-    store.complete(b.claim, Answer('"B"'))
+    a, b = taken_over(store, clock)
+    store.complete(b, Answer('"B"'))
     with pytest.raises(LeaseLostError):
-        store.release(a.claim, "ValueError")
+        store.release(a, "ValueError")
     assert store.claim(JOB, owner="C", lease=seconds(10)) == Completed(Answer('"B"'))
 
 

@@ -34,6 +34,14 @@ def plant(**attributes: Any) -> None:
     table.put_item(Item={"id": str(JOB.key), **attributes})
 
 
+def without_old_items(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an emulator that does not know ReturnValuesOnConditionCheckFailure."""
+    update = client.update_item
+    monkeypatch.setattr(
+        client, "update_item", lambda **request: update(**request | {"ReturnValuesOnConditionCheckFailure": "NONE"})
+    )
+
+
 @pytest.mark.parametrize("fault", ["lost", "unreachable", "timeout", "throttled", "denied", "broken"])
 def test_every_fault_of_the_sdk_is_store_unavailable_and_names_the_request(fault: AwsFault) -> None:
     store = dynamodb_store(FakeClock(), LEASE)
@@ -86,13 +94,7 @@ def test_where_an_emulator_returns_no_old_item_one_consistent_read_does(monkeypa
     store = dynamodb_store(FakeClock(), LEASE)
     store.claim(JOB, owner="a", lease=LEASE)
     store.complete(Claim(JOB.key, "a", 1), ANSWER)
-    client = store._layer.client
-    update = client.update_item
-    monkeypatch.setattr(
-        client,
-        "update_item",
-        lambda **request: update(**request | {"ReturnValuesOnConditionCheckFailure": "NONE"}),
-    )
+    without_old_items(store._layer.client, monkeypatch)
     with aws_requests() as requests:
         assert store.claim(JOB, owner="b", lease=LEASE) == Completed(ANSWER)
         store.complete(Claim(JOB.key, "a", 1), ANSWER)
@@ -203,11 +205,7 @@ def test_a_lookup_is_eventually_consistent_and_a_second_look_at_a_refusal_is_not
 ) -> None:
     store = dynamodb_store(FakeClock(), LEASE)
     store.claim(JOB, owner="a", lease=LEASE)
-    client = store._layer.client
-    update = client.update_item
-    monkeypatch.setattr(
-        client, "update_item", lambda **request: update(**request | {"ReturnValuesOnConditionCheckFailure": "NONE"})
-    )
+    without_old_items(store._layer.client, monkeypatch)
     with aws_requests() as requests:
         store.find(JOB.key)
         store.claim(JOB, owner="b", lease=LEASE)
