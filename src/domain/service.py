@@ -29,10 +29,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from domain.answer import Answer
 from domain.attempt import Attempt
+from domain.backoff import backoff
 from domain.delivery import Delivery
 from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
@@ -51,6 +52,12 @@ UNKNOWN_OPERATION_RECEIVES: Final = 10
 STORE_TRIES: Final = 3
 FIRST_PAUSE: Final = timedelta(milliseconds=100)
 LONGEST_PAUSE: Final = timedelta(seconds=2)
+
+
+class Process(Protocol):
+    """`JobService.process`, for what needs no more of it."""
+
+    def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
 
 
 def no_heartbeat(_lease: Lease, _length: timedelta) -> AbstractContextManager[None]:
@@ -208,8 +215,8 @@ class JobService:
             try:
                 return question()
             except StoreUnavailableError:
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(tried, 10))) * (0.5 + self.jitter() / 2)
                 tried += 1
+                pause = backoff(tried, FIRST_PAUSE, LONGEST_PAUSE, self.jitter)
                 if tried == tries or (last_try is not None and self.clock.now() + pause > last_try):
                     raise
                 self.clock.sleep(pause)

@@ -46,7 +46,7 @@ class DynamoDBIdempotencyStore:
             job_id=job.job_id,
             operation=job.operation,
         )
-        with _translated():
+        with _translated(job.key):
             try:
                 before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
@@ -58,7 +58,8 @@ class DynamoDBIdempotencyStore:
 
     def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
         try:
-            seen = judge(_to_record(before, job.key), job, owner, now)
+            with _translated(job.key):
+                seen = judge(_to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
             return False
         return not isinstance(seen, Free) or seen.verified
@@ -68,13 +69,13 @@ class DynamoDBIdempotencyStore:
         record.response_data = answer.text
         record.omitted = answer.omitted
         record.expiry_timestamp = to_seconds(self._now() + self._retention)
-        with _translated():
+        with _translated(claim.key):
             self._layer.complete_record(record)
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
         record = self._held(claim)
         record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
-        with _translated():
+        with _translated(claim.key):
             self._layer.release_record(record, forget_payload=forget_payload)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -82,13 +83,13 @@ class DynamoDBIdempotencyStore:
         now = self._now()
         record.in_progress_expiry_timestamp = to_ms(now + lease)
         record.expiry_timestamp = to_seconds(now + max(self._retention, lease))
-        with _translated():
+        with _translated(claim.key):
             self._layer.renew_record(record)
 
     def find(self, key: JobKey) -> Record | None:
-        with _translated():
+        with _translated(key):
             found = self._layer.find_record(str(key), consistent=False)
-        return None if found is None else _to_record(found, key)
+            return None if found is None else _to_record(found, key)
 
     def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:
         if not isinstance(found, FencedRecord):
@@ -109,30 +110,28 @@ class DynamoDBIdempotencyStore:
 
 
 def _to_record(found: FencedRecord, key: JobKey) -> Record:
-    try:
-        if not isinstance(found.payload_hash, str | None):
-            raise TypeError("a fingerprint is a string")
-        lease, first_seen = found.in_progress_expiry_timestamp, found.first_seen
-        status = Status(found.stored_status)
-        return Record(
-            key=key,
-            job_id=found.job_id,
-            status=status,
-            owner=found.owner,
-            attempts=found.attempts,
-            lease_until=None if lease is None else from_ms(lease),
-            expires_at=from_seconds(found.expiry_timestamp or 0),
-            fingerprint=found.payload_hash or None,
-            answer=Answer(found.response_data or "null", found.omitted) if status is Status.COMPLETED else None,
-            last_error=found.last_error,
-            first_seen=None if first_seen is None else from_ms(first_seen),
-        )
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ForeignRecordError(f"{key}: the record is not one of onejob or Powertools") from error
+    """Raises what `_translated` knows, where nobody of ours wrote it."""
+    if not isinstance(found.payload_hash, str | None):
+        raise TypeError("a fingerprint is a string")
+    lease, first_seen = found.in_progress_expiry_timestamp, found.first_seen
+    status = Status(found.stored_status)
+    return Record(
+        key=key,
+        job_id=found.job_id,
+        status=status,
+        owner=found.owner,
+        attempts=found.attempts,
+        lease_until=None if lease is None else from_ms(lease),
+        expires_at=from_seconds(found.expiry_timestamp or 0),
+        fingerprint=found.payload_hash or None,
+        answer=Answer(found.response_data or "null", found.omitted) if status is Status.COMPLETED else None,
+        last_error=found.last_error,
+        first_seen=None if first_seen is None else from_ms(first_seen),
+    )
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(key: JobKey) -> Iterator[None]:
     try:
         yield
     except FenceLostError as error:
@@ -143,4 +142,6 @@ def _translated() -> Iterator[None]:
     except BotoCoreError as error:
         raise StoreUnavailableError(f"DynamoDB: {type(error).__name__}") from error
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ForeignRecordError(f"a record is not one of onejob or Powertools: {type(error).__name__}") from error
+        raise ForeignRecordError(
+            f"{key}: the record is not one of onejob or Powertools: {type(error).__name__}"
+        ) from error

@@ -17,25 +17,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from adapters.sqs.dead_letter import dead_letter, first_sent
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
-from domain.delivery import Delivery
 from domain.errors import InvalidJobError
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.clock import Clock
-
-
-class Process(Protocol):
-    """`JobService.process`."""
-
-    def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
+from domain.service import Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +39,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Stays in the queue, visible again at that moment; None: by the queue's own timeout."""
+    """Stays in the queue, visible again at that moment."""
 
-    visible_at: datetime | None
+    visible_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +213,7 @@ class SqsBatchProcessor:
         timeouts = [
             (place.message, timeout_seconds(place.end.visible_at, now, invocation.began))
             for place in decided
-            if isinstance(place.end, Back) and place.end.visible_at is not None
+            if isinstance(place.end, Back)
         ]
         deletions = self.queue.delete(done) if delete and done else 0
         visibilities = self.queue.set_visibility(timeouts) if timeouts else 0

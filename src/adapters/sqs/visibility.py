@@ -5,10 +5,13 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final, assert_never
 
+from domain.backoff import backoff
 from domain.outcome import Deferred, Failed, Failure
 
 FIRST_BACKOFF: Final = timedelta(seconds=10)
 LONGEST_BACKOFF: Final = timedelta(seconds=900)
+"""After the first receive 5 to 10 s, doubling with each up to 900 s."""
+
 OUTAGE_BACKOFF: Final = timedelta(seconds=60)
 """The least after the store could not answer: the whole fleet meets the same outage."""
 
@@ -19,15 +22,9 @@ RECEIVED_BEFORE: Final = timedelta(minutes=10)
 """How long before the invocation a message may have been received: a batching window is at most five minutes."""
 
 
-def backoff(receives: int, jitter: Callable[[], float]) -> timedelta:
-    """10 s after the first receive, doubling up to 900 s; spread over the upper half of that."""
-    longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * (1 << min(receives - 1, 10)))
-    return longest * (0.5 + jitter() / 2)
-
-
 def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitter: Callable[[], float]) -> datetime:
     """A deferred message comes back when the lease that it met is over, a failed one after its backoff."""
-    again = now + backoff(receives, jitter)
+    again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
     match outcome:
         case Deferred(until):
             return max(again, until + timedelta(seconds=1))

@@ -13,9 +13,10 @@ from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Semaphore, Thread
-from typing import Final, Protocol
+from typing import Final
 
 from adapters.job_lines import Line, UnreadableFileError
+from domain.backoff import backoff
 from domain.delivery import Delivery
 from domain.errors import InvalidJobError
 from domain.identity import JobKey
@@ -24,6 +25,7 @@ from domain.job_factory import JobFactory
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.clock import Clock
 from domain.ports.events import Trace
+from domain.service import Process
 from domain.strict_json import parse
 
 AHEAD_OF_WORKERS: Final = 4
@@ -41,12 +43,6 @@ ASK_AGAIN: Final = timedelta(seconds=1)
 
 FIRST_BACKOFF: Final = timedelta(seconds=1)
 LONGEST_BACKOFF: Final = timedelta(seconds=60)
-
-
-class Process(Protocol):
-    """`JobService.process`."""
-
-    def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -277,8 +273,8 @@ class JobFileRunner:
                 yield self._told(task, outcome, is_final=False)
             case Failed(Failure.OPERATION_RAISED) if task.failures + 1 < self.max_attempts:
                 task.failures += 1
-                longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * (1 << min(task.failures - 1, 10)))
-                self._delay(task, self.clock.now() + longest * (0.5 + self.jitter() / 2))
+                pause = backoff(task.failures, FIRST_BACKOFF, LONGEST_BACKOFF, self.jitter)
+                self._delay(task, self.clock.now() + pause)
                 yield self._told(task, outcome, is_final=False)
             case Failed(Failure.UNKNOWN_OPERATION):
                 yield self._finish(task, Rejected("unknown_operation", task.job.operation))

@@ -1,11 +1,13 @@
 """When a message comes back: soon enough to go on, late enough not to meet the same obstacle, never beyond SQS."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 
-from adapters.sqs.visibility import backoff, soon, timeout_seconds, visible_again
+from adapters.sqs.visibility import FIRST_BACKOFF, LONGEST_BACKOFF, soon, timeout_seconds, visible_again
+from domain import backoff as domain_backoff
 from domain.outcome import Deferred, Failed, Failure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -14,6 +16,11 @@ LEAST, HALF, MOST = 0.0, 0.5, 1 - 2**-53
 
 BATCHING_WINDOW = timedelta(minutes=5)
 """The longest that Lambda keeps a received message before it invokes."""
+
+
+def backoff(receives: int, jitter: Callable[[], float]) -> timedelta:
+    """Of a failed message."""
+    return domain_backoff.backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
 
 
 @pytest.mark.parametrize(
