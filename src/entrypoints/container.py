@@ -18,20 +18,13 @@ from domain.ports.clock import Clock
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
 from domain.service import JobService, no_heartbeat
-from entrypoints.settings import Settings
+from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Settings
 
 if TYPE_CHECKING:
     from botocore.config import Config
     from mypy_boto3_sqs.client import SQSClient
 
     from adapters.telemetry import PowertoolsTelemetry
-
-CONNECT_TIMEOUT_SECONDS: Final = 1
-READ_TIMEOUT_SECONDS: Final = 2
-"""One try takes at most 3 s. The SDK makes one: `JobService` tries again, and knows the deadline. A last try that
-starts at the deadline margin (5 s by default) so ends within it; a second one inside the SDK would not.
-"""
-
 
 SQS_TRIES: Final = 2
 """Nothing of ours tries a burial or a deletion again, and what fails comes back by itself."""

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from domain.identity import NAME
+
+CONNECT_TIMEOUT_SECONDS: Final = 1
+READ_TIMEOUT_SECONDS: Final = 2
+LONGEST_REQUEST_SECONDS: Final = CONNECT_TIMEOUT_SECONDS + READ_TIMEOUT_SECONDS
+"""One try of a request to AWS takes at most so long. The SDK makes one: `JobService` tries again, and knows the
+deadline. A last try that starts at the deadline margin (5 s by default) so ends within it; a second one inside the SDK
+would not.
+"""
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
@@ -56,6 +64,11 @@ class Settings:
             raise SettingError(f"IDEMPOTENCY_TABLE={table!r}: expected the name or the ARN of a DynamoDB table")
         if backend is Backend.DYNAMODB and table is None:
             raise SettingError("IDEMPOTENCY_TABLE is not set: the name of the DynamoDB table for job records")
+        if environment.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "lambda-managed-instances":
+            raise SettingError(
+                "AWS_LAMBDA_INITIALIZATION_TYPE=lambda-managed-instances: there code runs on after a "
+                "time-out, beside the attempt that takes over; use Lambda's default kind of function"
+            )
         if backend is not Backend.DYNAMODB and in_lambda:
             raise SettingError(f"IDEMPOTENCY_BACKEND={backend} forgets with the sandbox: inside Lambda use dynamodb")
         default = cls(backend=backend)
@@ -67,7 +80,9 @@ class Settings:
             retention=read.seconds("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", default.retention, least=60),
             concurrency=read.whole("JOB_CONCURRENCY", default.concurrency, least=1, most=1000),
             max_attempts=read.whole("MAX_ATTEMPTS", default.max_attempts, least=1, most=1_000_000),
-            deadline_margin=read.seconds("DEADLINE_MARGIN_SECONDS", default.deadline_margin, least=3, most=450),
+            deadline_margin=read.seconds(
+                "DEADLINE_MARGIN_SECONDS", default.deadline_margin, least=LONGEST_REQUEST_SECONDS, most=450
+            ),
             lease_grace=read.seconds("LEASE_GRACE_SECONDS", default.lease_grace, least=0, most=3600),
             dead_letter_queue_url=read.url("DEAD_LETTER_QUEUE_URL"),
             log_error_messages=read.flag("LOG_ERROR_MESSAGES"),

@@ -21,8 +21,8 @@ from adapters.sqs.message import NotAnSqsBatchError, read_event
 from adapters.system import SystemClock
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
-from entrypoints.container import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Container, sdk_config
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.container import Container, sdk_config
+from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Backend, SettingError, Settings
 from entrypoints.sqs_worker import make_handler
 from tests.support.aws import TABLE, in_process
 from tests.support.jobs import operations

@@ -189,3 +189,13 @@ def test_a_table_that_is_neither_a_name_nor_an_arn_is_refused(table: str) -> Non
 @pytest.mark.parametrize("table", ["records", "arn:aws:dynamodb:us-east-1:1:table/records"])
 def test_a_table_may_be_named_or_given_by_its_arn(table: str) -> None:
     assert Settings.from_environment(MEMORY | {"IDEMPOTENCY_TABLE": table}).table == table
+
+
+def test_lambda_managed_instances_are_refused() -> None:
+    environment = LAMBDA | {
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "lambda-managed-instances",
+        "IDEMPOTENCY_TABLE": "records",
+    }
+    with pytest.raises(SettingError, match="AWS_LAMBDA_INITIALIZATION_TYPE=lambda-managed-instances"):
+        Settings.from_environment(environment)
+    assert Settings.from_environment(environment | {"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"})

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, Literal
 from unittest.mock import patch
@@ -28,6 +29,8 @@ class Requests:
 
     count: Counter[str] = field(default_factory=Counter)
     bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    awaited: dict[str, Event] = field(default_factory=dict)
+    """Set as soon as a request of that name is made."""
 
 
 @contextmanager
@@ -39,6 +42,8 @@ def aws_requests(**plans: Sequence[AwsFault]) -> Iterator[Requests]:
     def respond(self: Endpoint, request: Any, operation: Any, *rest: Any) -> Any:
         seen.count[operation.name] += 1
         seen.bodies.setdefault(operation.name, []).append(json.loads(request.body))
+        if operation.name in seen.awaited:
+            seen.awaited[operation.name].set()
         plan = left.get(operation.name)
         fault = plan.pop(0) if plan else "ok"
         match fault:

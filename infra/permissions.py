@@ -1,0 +1,39 @@
+"""What the worker's role may do: what the worker calls, what Lambda's poller and log agent call in its name, no more.
+
+`tests/infra/test_permissions.py` records the worker's calls and compares.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+
+TABLE_ACTIONS: Final = ("dynamodb:GetItem", "dynamodb:UpdateItem")
+SOURCE_ACTIONS: Final = ("sqs:ChangeMessageVisibility", "sqs:DeleteMessage")
+POLLER_ACTIONS: Final = ("sqs:ReceiveMessage", "sqs:GetQueueAttributes")
+"""Beside `sqs:DeleteMessage`: the event source mapping polls under the function's role."""
+DEAD_LETTER_ACTIONS: Final = ("sqs:SendMessage",)
+LOG_ACTIONS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
+KEY_ACTIONS: Final = ("kms:Decrypt", "kms:GenerateDataKey")
+"""SQS wants both of a sender, the first of a receiver; DynamoDB the first of whoever reads or writes an item."""
+
+
+def statements(
+    *,
+    table: dynamodb.ITable,
+    source: sqs.IQueue,
+    dead_letters: sqs.IQueue,
+    log_group: logs.ILogGroup,
+    key: kms.IKey | None,
+) -> Iterator[iam.PolicyStatement]:
+    """One statement a resource."""
+    yield iam.PolicyStatement(actions=[*TABLE_ACTIONS], resources=[table.table_arn])
+    yield iam.PolicyStatement(actions=[*SOURCE_ACTIONS, *POLLER_ACTIONS], resources=[source.queue_arn])
+    yield iam.PolicyStatement(actions=[*DEAD_LETTER_ACTIONS], resources=[dead_letters.queue_arn])
+    yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])
+    if key is not None:
+        yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
