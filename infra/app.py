@@ -6,7 +6,7 @@ Every synth is checked by cdk-nag: a finding that nobody justified in `infra/nag
 import os
 import sys
 
-from aws_cdk import App, Environment
+from aws_cdk import App, CliCredentialsStackSynthesizer, Environment
 
 from infra.bundle import BundleError, build
 from infra.context import deployment
@@ -27,6 +27,7 @@ def main() -> None:
         bundle=bundle,
         key_arn=told.key_arn,
         stack_name=told.stack_name,
+        synthesizer=CliCredentialsStackSynthesizer() if told.own_credentials else None,
         env=Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=os.environ.get("CDK_DEFAULT_REGION")),
     )
     check(app, stack)

@@ -24,6 +24,7 @@ class Deployment:
     props: WorkerProps
     stack_name: str | None = None
     key_arn: str | None = None
+    own_credentials: bool = False
 
 
 def deployment(context: Mapping[str, object]) -> Deployment:
@@ -38,8 +39,8 @@ def deployment(context: Mapping[str, object]) -> Deployment:
     for name, value in values.items():
         field, read = _READERS[name]
         told[field] = read(name, str(value).strip())
-    stack_name, key_arn = told.pop("stack_name", None), told.pop("key_arn", None)
-    return Deployment(WorkerProps(**told), stack_name, key_arn)
+    of_the_stack = {name: told.pop(name) for name in ("stack_name", "key_arn", "own_credentials") if name in told}
+    return Deployment(WorkerProps(**told), **of_the_stack)
 
 
 def _whole(name: str, text: str) -> int:
@@ -78,6 +79,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "architecture": ("architecture", _one_of(Architecture)),
     "fifo": ("fifo", _flag),
     "log-error-messages": ("log_error_messages", _flag),
+    "own-credentials": ("own_credentials", _flag),
     "alarm-email": ("alarm_email", _matching(EMAIL, "an e-mail address")),
     "namespace": ("namespace", _matching(NAME, "1 to 64 characters of A-Z a-z 0-9 _ -")),
     "stack-name": ("stack_name", _matching(STACK_NAME, "a letter, then letters, digits and -, 91 in all")),

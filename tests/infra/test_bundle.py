@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,18 +12,7 @@ import pytest
 
 from infra.bundle import PROJECT, Bundle, BundleError, build
 from infra.worker_props import Architecture
-
-PARTS = ("src", "pyproject.toml", "uv.lock", ".python-version", "README.md", "LICENSE")
-
-
-def copied_project(folder: Path) -> Path:
-    for name in PARTS:
-        source = PROJECT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(source, folder / name)
-    return folder
+from tests.support.project import copied_project
 
 
 def content(bundle: Bundle) -> dict[str, bytes]:

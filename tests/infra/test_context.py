@@ -43,9 +43,10 @@ def test_everything_can_be_told() -> None:
             "log-error-messages": "true",
             "stack-name": "billing-worker",
             "key-arn": KEY,
+            "own-credentials": "true",
         }
     )
-    assert (told.stack_name, told.key_arn) == ("billing-worker", KEY)
+    assert (told.stack_name, told.key_arn, told.own_credentials) == ("billing-worker", KEY, True)
     assert told.props == WorkerProps(
         stage=Stage.PROD,
         architecture=Architecture.X86_64,

@@ -42,6 +42,22 @@ def guard(app: Asgi) -> Asgi:
     return guarded
 
 
+def take_metric_math(provisioners: Any) -> None:
+    """Let a stack have alarms on expressions, which ministack's CloudFormation refuses: each is made on the first
+    metric of its expression. None goes off either way: nothing feeds the emulator's metrics.
+    """
+    record = provisioners._cw_metric_alarm_record
+
+    def with_a_metric(name: str, properties: dict[str, Any]) -> Any:
+        stats = [one["MetricStat"] for one in properties.get("Metrics") or () if one.get("MetricStat")]
+        if stats:
+            metric = {**stats[0]["Metric"], "Period": stats[0]["Period"], "Statistic": stats[0]["Stat"]}
+            properties = {key: value for key, value in properties.items() if key != "Metrics"} | metric
+        return record(name, properties)
+
+    provisioners._cw_metric_alarm_record = with_a_metric
+
+
 def main() -> None:
     """Print the port, and serve until the end. Its one argument is the folder that is its own and goes with it."""
     folder = Path(sys.argv[1])
@@ -53,10 +69,13 @@ def main() -> None:
     port = listener.getsockname()[1]
     os.environ["GATEWAY_PORT"] = str(port)  # ministack writes it into the URLs that it hands out
     app = import_module("ministack.app").app
+    take_metric_math(import_module("ministack.services.cloudformation.provisioners"))
     config = import_module("hypercorn.config").Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.loglevel = "WARNING"
     config.keep_alive_timeout = 75
+    if os.environ.get("USE_SSL"):
+        config.certfile, config.keyfile = os.environ["MINISTACK_SSL_CERT"], os.environ["MINISTACK_SSL_KEY"]
     print(port, flush=True)  # noqa: T201
     try:
         asyncio.run(import_module("hypercorn.asyncio").serve(guard(app), config))

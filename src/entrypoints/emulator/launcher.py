@@ -7,6 +7,7 @@ its packages to the functions that it runs.
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -30,18 +31,28 @@ class EmulatorError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """PEM files: what an emulator shows who connects, and whom its clients trust."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Emulator:
-    """A running emulator."""
+    """A running emulator; with `authority` it speaks TLS, and that is whom to trust."""
 
     port: int
+    authority: Path | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.authority else 'http'}://127.0.0.1:{self.port}"
 
     def environment(self) -> dict[str, str]:
         """What makes the AWS SDKs and tools talk to it; no other `AWS_*` may stand beside it (`only_environment`)."""
-        return {
+        return _trust(self.authority) | {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
@@ -66,7 +77,10 @@ class Emulator:
 
     def _request(self, path: str, method: str) -> None:
         request = urllib.request.Request(f"{self.url}{path}", method=method)  # noqa: S310
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.authority:
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.authority)))
+        direct = urllib.request.build_opener(*handlers)
         direct.open(request, timeout=5).read()
 
 
@@ -88,7 +102,7 @@ def only_environment(environment: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def emulator(**options: str) -> Iterator[Emulator]:
+def emulator(tls: Tls | None = None, **options: str) -> Iterator[Emulator]:
     """An emulator on 127.0.0.1 and a free port, for the length of the context; `options` are ministack's settings.
 
     Whatever it runs sees no credentials of yours, no HOME, and a temporary folder of its own. It ends with this
@@ -103,12 +117,12 @@ def emulator(**options: str) -> Iterator[Emulator]:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=folder,
-                env=_scrubbed(folder) | options,
+                env=_scrubbed(folder) | _speaking(tls) | options,
                 start_new_session=True,
                 text=True,
             )
         try:
-            yield _ready(process, Path(folder))
+            yield _ready(process, Path(folder), tls.authority if tls else None)
         finally:
             _end(process)
 
@@ -138,6 +152,18 @@ def _scrubbed(folder: str) -> dict[str, str]:
     }
 
 
+def _speaking(tls: Tls | None) -> dict[str, str]:
+    """The functions that it runs inherit whom to trust."""
+    if tls is None:
+        return {}
+    files = {"MINISTACK_SSL_CERT": str(tls.certificate), "MINISTACK_SSL_KEY": str(tls.key)}
+    return {"USE_SSL": "1"} | files | _trust(tls.authority)
+
+
+def _trust(authority: Path | None) -> dict[str, str]:
+    return {name: str(authority) for name in ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")} if authority else {}
+
+
 def _environment() -> Path:
     """The emulator's own virtual environment, brought up to the lock file."""
     if not (PROJECT / "uv.lock").exists():
@@ -158,13 +184,13 @@ def _environment() -> Path:
     return folder
 
 
-def _ready(process: "subprocess.Popen[str]", folder: Path) -> Emulator:
+def _ready(process: "subprocess.Popen[str]", folder: Path, authority: Path | None) -> Emulator:
     deadline = time.monotonic() + READY_WITHIN_SECONDS
     line = ""
     if process.stdout and select([process.stdout], [], [], READY_WITHIN_SECONDS)[0]:
         line = process.stdout.readline().strip()
     if line.isdigit():
-        started = Emulator(int(line))
+        started = Emulator(int(line), authority)
         while process.poll() is None and time.monotonic() < deadline:
             if started.is_ready():
                 return started
