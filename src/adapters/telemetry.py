@@ -6,6 +6,7 @@ Logging is thread-safe, Powertools' metrics are not: values wait in a queue unti
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from io import TextIOBase
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -112,9 +113,11 @@ class PowertoolsTelemetry:
         self._log(logging.ERROR, "burial_failed", **_origin(message), cause=str(error))
         self._count("BurialFailed")
 
-    def settling_failed(self, *, deletions: int = 0, visibilities: int = 0) -> None:
-        self._log(logging.WARNING, "settling_failed", deletions=deletions, visibilities=visibilities)
-        self._count("SettlingFailed", deletions + visibilities)
+    def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
+        errors = sorted({*deletions, *visibilities})
+        counts = {"deletions": len(deletions), "visibilities": len(visibilities)}
+        self._log(logging.WARNING, "settling_failed", **counts, errors=errors)
+        self._count("SettlingFailed", sum(counts.values()))
 
     def crashed(self, message: Received, error: Exception) -> None:
         self._log(logging.ERROR, "unexpected_error", **_origin(message), **self._error(error))

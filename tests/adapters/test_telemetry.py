@@ -164,10 +164,10 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
     ),
     (
         "settling_failed",
-        lambda told: told.settling_failed(deletions=2, visibilities=3),
+        lambda told: told.settling_failed(deletions=["B", "A"], visibilities=["A"] * 3),
         "WARNING",
         "settling_failed",
-        {"deletions": 2, "visibilities": 3},
+        {"deletions": 2, "visibilities": 3, "errors": ["A", "B"]},
         {"SettlingFailed": 5},
     ),
     (

@@ -1,5 +1,6 @@
 """With IAM enforced, over TLS: what the role grants suffices; without the table the worker fails closed."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def test_what_is_granted_suffices(guarded: Watched) -> None:
     assert guarded.dead_letter(malformed)["reason"] == "not_json"
     guarded.until_events("flaky", "job_failed", "business_operation_executed")
     guarded.until(lambda: guarded.counts() == (0, 0), guarded.counts)
+    assert not [line for line in guarded.lines() if line["event"] == "settling_failed"]
 
 
 def test_without_the_table_nothing_runs_and_the_message_survives(guarded: Watched) -> None:
@@ -53,8 +55,6 @@ def test_without_the_table_nothing_runs_and_the_message_survives(guarded: Watche
     policy = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
     kept = [one for one in policy["Statement"] if set(one["Action"]) != set(TABLE_ACTIONS)]
     assert len(kept) == len(policy["Statement"]) - 1
-    import json
-
     iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps({**policy, "Statement": kept}))
     guarded.send('{"job_id":"denied"}')
     guarded.until(lambda: bool(guarded.events("denied")))

@@ -85,19 +85,19 @@ class RecordedQueue:
             raise QueueUnavailableError("told to fail")
         self.letters.append(letter)
 
-    def delete(self, messages: Sequence[Message]) -> int:
+    def delete(self, messages: Sequence[Message]) -> list[str]:
         if self.settling_fails:
-            return len(messages)
+            return ["told to fail"] * len(messages)
         self.deleted += [message.message_id for message in messages]
-        return 0
+        return []
 
-    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> int:
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
         if self.settling_fails:
-            return len(timeouts)
+            return ["told to fail"] * len(timeouts)
         for message, seconds in timeouts:
             assert message.message_id not in self.timeouts, "a visibility is set once"
             self.timeouts[message.message_id] = seconds
-        return 0
+        return []
 
 
 @dataclass
@@ -116,8 +116,8 @@ class RecordedBatchEvents(RecordedEvents):
     def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:
         self.told.append(("burial_failed", message.message_id))
 
-    def settling_failed(self, *, deletions: int = 0, visibilities: int = 0) -> None:
-        self.told.append(("settling_failed", (deletions, visibilities)))
+    def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
+        self.told.append(("settling_failed", (len(deletions), len(visibilities))))
 
     def crashed(self, message: Message, error: Exception) -> None:
         self.told.append(("crashed", type(error).__name__))

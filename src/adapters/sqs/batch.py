@@ -215,8 +215,8 @@ class SqsBatchProcessor:
             for place in decided
             if isinstance(place.end, Back)
         ]
-        deletions = self.queue.delete(done) if delete and done else 0
-        visibilities = self.queue.set_visibility(timeouts) if timeouts else 0
+        deletions = self.queue.delete(done) if delete and done else []
+        visibilities = self.queue.set_visibility(timeouts) if timeouts else []
         for place in decided:
             place.settled = True
         if deletions or visibilities:

@@ -21,12 +21,12 @@ class Queue(Protocol):
         """Send to the dead-letter queue. It may arrive twice. Raises `QueueUnavailableError`, also if there is none."""
         ...
 
-    def delete(self, messages: Sequence[Message]) -> int:
-        """Delete from the source queue; answers how many were not deleted."""
+    def delete(self, messages: Sequence[Message]) -> list[str]:
+        """Delete from the source queue; answers the error's name for each that was not deleted."""
         ...
 
-    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> int:
-        """Set visibility timeouts in seconds from now; answers how many were not set."""
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
+        """Set visibility timeouts in seconds from now; answers the error's name for each that was not set."""
         ...
 
 
@@ -67,8 +67,10 @@ class BatchEvents(Protocol):
         """A rejected message could not be sent to the dead-letter queue; it stays and is tried again."""
         ...
 
-    def settling_failed(self, *, deletions: int = 0, visibilities: int = 0) -> None:
-        """So many messages could not be deleted or given a visibility; they come back by the queue's own timeout."""
+    def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
+        """Messages could not be deleted or given a visibility, for these errors, one each; they come back by the
+        queue's own timeout.
+        """
         ...
 
     def crashed(self, message: Message, error: Exception) -> None:

@@ -44,17 +44,17 @@ class SqsQueue:
         except _REFUSALS as error:
             raise QueueUnavailableError(f"SQS SendMessage: {_name(error)}") from error
 
-    def delete(self, messages: Sequence[Message]) -> int:
+    def delete(self, messages: Sequence[Message]) -> list[str]:
         return self._in_batches("delete_message_batch", [(message, {}) for message in messages])
 
-    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> int:
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
         return self._in_batches(
             "change_message_visibility_batch",
             [(message, {"VisibilityTimeout": seconds}) for message, seconds in timeouts],
         )
 
-    def _in_batches(self, request: str, entries: Sequence[tuple[Message, dict[str, Any]]]) -> int:
-        failed = 0
+    def _in_batches(self, request: str, entries: Sequence[tuple[Message, dict[str, Any]]]) -> list[str]:
+        errors: list[str] = []
         for batch in batched(entries, BATCH, strict=False):
             try:
                 answer = getattr(self._client, request)(
@@ -64,11 +64,11 @@ class SqsQueue:
                         for number, (message, options) in enumerate(batch)
                     ],
                 )
-            except _REFUSALS:
-                failed += len(batch)
+            except _REFUSALS as error:
+                errors += [_name(error)] * len(batch)
             else:
-                failed += len(answer.get("Failed", ()))
-        return failed
+                errors += [failed.get("Code", "unknown") for failed in answer.get("Failed", ())]
+        return errors
 
     def _source_url(self, arn: str) -> str:
         account, name = arn.split(":")[-2:]

@@ -18,6 +18,7 @@ CDK_CLI: Final = "aws-cdk@2.1148.1"
 ACCOUNT: Final = "000000000000"
 HOST_ARCHITECTURE: Final = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 """The emulator runs functions on this machine's processor."""
+_NODE_TRUSTS: Final = "NODE_EXTRA_CA_CERTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,15 @@ class Deployment:
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "CDK_DISABLE_VERSION_CHECK": "1",
         }
-        return theirs | {"PATH": path} | cdk | self.aws.environment()
+        return theirs | {"PATH": path} | cdk | self.aws.environment() | self._trusted(theirs.get(_NODE_TRUSTS))
+
+    def _trusted(self, theirs: str | None) -> dict[str, str]:
+        """Npx still has to trust whom it trusted before: the npm registry may stand behind a proxy."""
+        if self.aws.authority is None or theirs is None:
+            return {}
+        both = self.scratch / "authorities.pem"
+        both.write_bytes(Path(theirs).read_bytes() + b"\n" + self.aws.authority.read_bytes())
+        return {_NODE_TRUSTS: str(both)}
 
 
 def _options(context: Mapping[str, str]) -> Sequence[str]:

@@ -58,6 +58,17 @@ def take_metric_math(provisioners: Any) -> None:
     provisioners._cw_metric_alarm_record = with_a_metric
 
 
+def grant_batches(iam_actions: Any) -> None:
+    """A batch request of SQS needs the permission for the single one; ministack (`AUTH=true`) asks for its own name."""
+    named = iam_actions.extract_iam_action
+
+    def named_as_by_iam(service: str, *request: Any) -> Any:
+        action = named(service, *request)
+        return action.removesuffix("Batch") if service == "sqs" and action else action
+
+    iam_actions.extract_iam_action = named_as_by_iam
+
+
 def main() -> None:
     """Print the port, and serve until the end. Its one argument is the folder that is its own and goes with it."""
     folder = Path(sys.argv[1])
@@ -69,6 +80,7 @@ def main() -> None:
     port = listener.getsockname()[1]
     os.environ["GATEWAY_PORT"] = str(port)  # ministack writes it into the URLs that it hands out
     app = import_module("ministack.app").app
+    grant_batches(import_module("ministack.core.iam_actions"))
     take_metric_math(import_module("ministack.services.cloudformation.provisioners"))
     config = import_module("hypercorn.config").Config()
     config.bind = [f"fd://{listener.fileno()}"]

@@ -207,7 +207,7 @@ def test_done_messages_are_deleted_and_others_are_not() -> None:
     with in_process():
         url = create("jobs")
         first, _, third = messages(url, 3)
-        assert SqsQueue(from_environment, None).delete([first, third]) == 0
+        assert SqsQueue(from_environment, None).delete([first, third]) == []
         assert left(url) == 1
 
 
@@ -216,14 +216,14 @@ def test_each_message_gets_the_visibility_that_was_set_for_it() -> None:
         url = create("jobs")
         first, second, third = messages(url, 3)
         timeouts = [(first, 0), (second, 900), (third, 0)]
-        assert SqsQueue(from_environment, None).set_visibility(timeouts) == 0
+        assert SqsQueue(from_environment, None).set_visibility(timeouts) == []
         assert {received["Body"] for received in receive(url)} == {first.body, third.body}
 
 
 def test_more_messages_than_a_request_takes_are_all_deleted() -> None:
     with emulated():
         url = create("jobs")
-        assert SqsQueue(from_environment, None).delete(messages(url, 23)) == 0
+        assert SqsQueue(from_environment, None).delete(messages(url, 23)) == []
         assert left(url) == 0
 
 
@@ -231,7 +231,7 @@ def test_more_messages_than_a_request_takes_all_become_visible() -> None:
     with emulated():
         url = create("jobs")
         timeouts = [(message, 0) for message in messages(url, 23)]
-        assert SqsQueue(from_environment, None).set_visibility(timeouts) == 0
+        assert SqsQueue(from_environment, None).set_visibility(timeouts) == []
         assert len(receive(url)) == 23
 
 
@@ -245,8 +245,8 @@ def test_the_queues_url_comes_from_the_messages_own_arn(name: str) -> None:
         stub.add_response("delete_message_batch", nothing, {"QueueUrl": url, "Entries": [entry]})
         later = {**entry, "VisibilityTimeout": 60}
         stub.add_response("change_message_visibility_batch", nothing, {"QueueUrl": url, "Entries": [later]})
-        assert queue.delete([message]) == 0
-        assert queue.set_visibility([(message, 60)]) == 0
+        assert queue.delete([message]) == []
+        assert queue.set_visibility([(message, 60)]) == []
 
 
 def test_what_sqs_refuses_of_a_request_is_counted_and_the_rest_is_done() -> None:
@@ -255,9 +255,10 @@ def test_what_sqs_refuses_of_a_request_is_counted_and_the_rest_is_done() -> None
         first, second = messages(url, 2)
         stale = [Message("m", handle, "{}", first.queue_arn) for handle in ("stale-1", "stale-2")]
         queue = SqsQueue(from_environment, None)
-        assert queue.set_visibility([(stale[0], 0), (first, 0), (second, 0), (stale[1], 0)]) == 2
+        refused = ["ReceiptHandleIsInvalid"] * 2
+        assert queue.set_visibility([(stale[0], 0), (first, 0), (second, 0), (stale[1], 0)]) == refused
         assert len(receive(url)) == 2
-        assert queue.delete([*stale, first]) == 2
+        assert queue.delete([*stale, first]) == refused
         assert left(url) == 1
 
 
@@ -269,18 +270,19 @@ def test_a_request_that_fails_counts_whole_and_stops_no_other(request_name: str)
         stub.add_response(request_name, {"Successful": [], "Failed": refused})
         stub.add_client_error(request_name, "RequestThrottled")
         settle = queue.delete if request_name == "delete_message_batch" else visibility(queue)
-        assert settle([MESSAGE] * 25) == 10 + 3 + 5
+        expected = ["AccessDenied"] * 10 + ["ReceiptHandleIsInvalid"] * 3 + ["RequestThrottled"] * 5
+        assert settle([MESSAGE] * 25) == expected
 
 
 @pytest.mark.usefixtures("unconfigured")
 @pytest.mark.parametrize("make_client", BROKEN.values(), ids=BROKEN.keys())
 def test_settling_that_never_reaches_sqs_is_counted_and_raises_nothing(make_client: "Callable[[], SQSClient]") -> None:
     queue = SqsQueue(make_client, None)
-    assert queue.delete([MESSAGE] * 12) == 12
-    assert visibility(queue)([MESSAGE] * 12) == 12
+    assert len(queue.delete([MESSAGE] * 12)) == 12
+    assert len(visibility(queue)([MESSAGE] * 12)) == 12
 
 
-def visibility(queue: SqsQueue) -> Callable[[list[Message]], int]:
+def visibility(queue: SqsQueue) -> Callable[[list[Message]], list[str]]:
     return lambda messages: queue.set_visibility([(message, 60) for message in messages])
 
 
@@ -289,7 +291,7 @@ def visibility(queue: SqsQueue) -> Callable[[list[Message]], int]:
 
 def test_no_client_is_made_for_nothing() -> None:
     queue = SqsQueue(never, DEAD)
-    assert (queue.delete([]), queue.set_visibility([])) == (0, 0)
+    assert (queue.delete([]), queue.set_visibility([])) == ([], [])
 
 
 @pytest.mark.usefixtures("unconfigured")
@@ -301,7 +303,7 @@ def test_one_client_is_made_and_kept() -> None:
         return made[-1]
 
     queue = SqsQueue(make_client, DEAD)
-    assert (queue.delete([MESSAGE] * 11), visibility(queue)([MESSAGE])) == (11, 1)
+    assert (len(queue.delete([MESSAGE] * 11)), len(visibility(queue)([MESSAGE]))) == (11, 1)
     with pytest.raises(QueueUnavailableError):
         queue.bury(LETTER)
     assert len(made) == 1
@@ -313,8 +315,8 @@ def test_a_client_that_could_not_be_made_is_tried_again_at_the_next_need() -> No
         received = messages(url, 1)
         queue = SqsQueue(from_environment, None)
         with only_environment(UNCONFIGURED):
-            assert queue.delete(received) == 1
-        assert queue.delete(received) == 0
+            assert queue.delete(received) == ["NoRegionError"]
+        assert queue.delete(received) == []
         assert left(url) == 0
 
 
