@@ -27,6 +27,7 @@ ALARMS = (
 
 def alarm(name: str, **context: str) -> dict[str, Any]:
     made = template(**context)
+    found: dict[str, Any]
     (found,) = [
         one["Properties"]
         for one in resources(made, "CloudWatch::Alarm").values()

@@ -67,7 +67,8 @@ class Watched:
 
     def dead_letter(self, body: str) -> dict[str, Any]:
         """What the worker wrote on the dead letter with that body, once it is there."""
-        sqs, found = self.client("sqs"), []
+        sqs = self.client("sqs")
+        found: list[dict[str, Any]] = []
 
         def received() -> bool:
             answer = sqs.receive_message(

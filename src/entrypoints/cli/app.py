@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from entrypoints.cli.local_app import local
 from entrypoints.settings import Backend
 
 TERMINATED = 143
@@ -20,6 +21,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(local, name="local")
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,9 +4,11 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -82,20 +84,27 @@ class Deployment:
                 "install Node 22 or later"
             )
         output = () if "--app" in arguments else ("--output", str(self.scratch / "cdk.out"))
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
             [npx, "--yes", CDK_CLI, command, *arguments, *output, "--no-notices", "--no-color"],
             cwd=folder or self.project,
             env=self._environment(path),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
             text=True,
         )
-        if done.returncode:
-            raise EmulatorError(
-                f"`npx {CDK_CLI} {command}` failed (it comes from the npm registry, the first time):\n"
-                f"{done.stdout.strip()[-3000:]}"
-            )
+        try:
+            said, _ = process.communicate()
+        except BaseException:  # interrupted: npx, the CLI and the app go together
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        if process.returncode:
+            lines = [line for line in said.strip().splitlines() if not line.startswith("npm warn")]
+            hint = " (npx takes it from the npm registry, the first time)" if "npm error" in said else ""
+            raise EmulatorError(f"`npx {CDK_CLI} {command}` failed{hint}:\n" + "\n".join(lines[-30:]))
 
     def _environment(self, path: str) -> dict[str, str]:
         """Everything of the caller's but what would lead to AWS, and the emulator's. CDK's own cache knows an account
