@@ -8,23 +8,37 @@ _list:
 # everything that must hold before a change lands
 check: lint types imports pytest-only cover
 
-# style, unused code, unsafe constructs
+# style, unused code, unsafe constructs, workflows
 lint:
     uv run --frozen ruff check
     uv run --frozen ruff format --check
+    uv run --frozen zizmor --offline --no-progress --quiet .github/workflows
 
 # put right what can be put right by itself
 fix:
     uv run --frozen ruff check --fix
     uv run --frozen ruff format
 
-# mypy --strict on sources and tests
+# mypy --strict on sources, infrastructure and tests
 types:
     uv run --frozen mypy
 
-# the walls between domain, adapters and entrypoints
+# the walls between domain, adapters, entrypoints and infrastructure
 imports:
     uv run --frozen lint-imports
+
+# the Lambda bundle, and its size
+bundle architecture="arm64":
+    uv run --frozen python -m infra.bundle --architecture {{ architecture }}
+
+# the CloudFormation template, checked by cdk-nag and cfn-lint; options as `-c stage=prod`
+synth *options:
+    uv run --frozen -- npx --yes aws-cdk@2 synth --quiet --no-notices {{ options }}
+    uv run --frozen cfn-lint cdk.out/*.template.json
+
+# the real stack on an emulator, by the CDK command line
+e2e:
+    uv run --frozen pytest tests/infra tests/e2e
 
 # all tests
 test *arguments:

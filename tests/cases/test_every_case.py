@@ -19,9 +19,6 @@ DECLINED = {
 }
 LATER = {
     "C09": "the HTTP door",
-    "D16": "infrastructure",
-    "D17": "infrastructure",
-    "D24": "infrastructure",
     "E05": "operator commands (doctor)",
     "E10": "operator commands (show, forget)",
 }
