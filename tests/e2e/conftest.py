@@ -1,4 +1,7 @@
-"""The project deployed once for all end-to-end tests, with operations of its own, by the real CDK command line."""
+"""The project deployed once for all end-to-end tests, with operations of its own, by the real CDK command line.
+
+Everything is sent at once, and each test waits for its own: back-off, leases and visibility timeouts pass meanwhile.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +17,23 @@ from tests.support.project import copied_project
 BUSINESS = Path(__file__).with_name("business.py")
 SMALL = {"timeout": "6", "margin": "3", "grace": "0"}
 """The least that is allowed: the visibility timeout is then 36 s."""
+
+TWICE = '{"job_id":"job-001"}'
+PARTS = [f"part-{number}" for number in range(8)]
+FLAKY = '{"job_id":"flaky","operation":"fails_once"}'
+MALFORMED = '{"job_id":"poison"'
+REFUSED = '{"job_id":"refused","operation":"refuses"}'
+LONG = '{"job_id":"long","operation":"slow"}'
 HANGING = '{"job_id":"hanging","operation":"hangs_once"}'
 
 
 @dataclass(frozen=True)
 class Deployed:
+    """The worker, and the ids of what it was sent, by body."""
+
     deployment: Deployment
     watched: Watched
+    sent: dict[str, list[str]]
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +43,20 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         deployment = Deployment(aws, tmp_path_factory.mktemp("cdk"), project)
         deployment.bootstrap()
         watched = Watched(aws, deployment.deploy(SMALL))
-        watched.send(HANGING)  # waited for in test_takeover.py: it takes a visibility timeout
-        yield Deployed(deployment, watched)
+        yield Deployed(deployment, watched, _send_everything(watched))
+
+
+def _send_everything(worker: Watched) -> dict[str, list[str]]:
+    sent = {
+        HANGING: worker.send(HANGING),
+        LONG: worker.send(LONG),
+        TWICE: worker.send(TWICE) + worker.send(TWICE),
+        FLAKY: worker.send(*(f'{{"job_id":"{name}"}}' for name in PARTS), FLAKY)[-1:],
+    }
+    sent[MALFORMED], sent[REFUSED] = ([message_id] for message_id in worker.send(MALFORMED, REFUSED))
+    worker.until(lambda: worker.records().get("long", {}).get("status") == "INPROGRESS")
+    sent[LONG] += worker.send(LONG)
+    return sent
 
 
 @pytest.fixture
