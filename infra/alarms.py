@@ -63,6 +63,8 @@ class WorkerAlarms(Construct):
         self._alarm("StoreUnavailable", self.metric("StoreUnavailable"), 1, "the table does not answer", periods=2)
         self._alarm("LeaseLost", self.metric("LeaseLost"), 1, "a worker outlived its lease: an effect may be doubled")
         self._alarm("CompletionLost", self.metric("CompletionLost"), 1, "an effect happened and is not recorded")
+        self._alarm("BurialFailed", self.metric("BurialFailed"), 1, "a rejected message could not be buried")
+        self._alarm("Unexpected", self.metric("Unexpected"), 1, "what nobody foresaw broke, or nothing could start")
         self._alarm(
             "Duplicates", self.duplicate_percent, DUPLICATE_PERCENT, "most deliveries are duplicates", periods=3
         )
@@ -80,11 +82,11 @@ class WorkerAlarms(Construct):
         )
 
     def _percent(self, name: str, label: str) -> cloudwatch.MathExpression:
+        """No metric need ever have been emitted: a sum over all of them passes over those that are missing."""
         ids = {outcome: f"{outcome[0].lower()}{outcome[1:]}" for outcome in _OUTCOMES}
-        counts = {ids[outcome]: f"FILL({ids[outcome]}, 0)" for outcome in _OUTCOMES}
-        total = f"({' + '.join(counts.values())})"
+        total = "SUM(METRICS())"
         return cloudwatch.MathExpression(
-            expression=f"IF({total} >= {ENOUGH_JOBS}, 100 * {counts[ids[name]]} / {total}, 0)",
+            expression=f"IF({total} >= {ENOUGH_JOBS}, 100 * {ids[name]} / {total}, 0)",
             using_metrics={ids[outcome]: self.outcomes[outcome] for outcome in _OUTCOMES},
             label=label,
             period=PERIOD,

@@ -31,10 +31,10 @@ PYTHON: Final = (3, 13)
 _PLATFORMS: Final = {Architecture.ARM64: "aarch64-manylinux_2_28", Architecture.X86_64: "x86_64-manylinux_2_28"}
 """Of Amazon Linux 2023, on which Lambda's Python 3.13 runs (glibc 2.34)."""
 
-_IN_THE_RUNTIME: Final = "boto3"
+_IN_THE_RUNTIME: Final = ("boto3", "botocore", "s3transfer")
 _NOT_FOR_LAMBDA: Final = ("entrypoints/cli/", "entrypoints/emulator/")
-_DROPPED: Final = ("*.c", "*.cpp", "*.h", "*.pyx", "*.pxd", "*.pyi", "*.pyc", "py.typed", ".lock")
-_DROPPED_METADATA: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "entry_points.txt")
+_DROPPED: Final = ("*.c", "*.cpp", "*.h", "*.pyx", "*.pxd", "*.pyc", ".lock")
+_DROPPED_METADATA: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -91,8 +91,10 @@ def build(architecture: Architecture, project: Path = PROJECT) -> Bundle:
             made = Path(scratch) / "bundle"
             _install(requirements, architecture, made, project)
             _clean(made)
-            _copy_sources(project / "src", made)
-            _compile(made)
+            _compile(made, made)
+            ours = _copy_sources(project / "src", made)
+            if errors := _compile(made, *ours):  # of others' files, templates say, not all are meant to be compiled
+                raise BundleError(f"the sources cannot be compiled:\n{errors}")
             _set_modes(made)
             if not folder.exists():  # another process may have been as quick
                 made.rename(folder)
@@ -101,9 +103,8 @@ def build(architecture: Architecture, project: Path = PROJECT) -> Bundle:
 
 def _requirements(project: Path) -> str:
     """The lock file's run-time packages with their hashes, without what the runtime brings."""
-    return _uv(
-        project, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--prune", _IN_THE_RUNTIME
-    )
+    pruned = [part for name in _IN_THE_RUNTIME for part in ("--prune", name)]
+    return _uv(project, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", *pruned)
 
 
 def _install(requirements: str, architecture: Architecture, target: Path, project: Path) -> None:
@@ -127,11 +128,13 @@ def _uv(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def _copy_sources(sources: Path, target: Path) -> None:
+def _copy_sources(sources: Path, target: Path) -> list[Path]:
+    """What lies at the top of them, in its new place."""
     for path in _sources(sources):
         copied = target / path.relative_to(sources)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copied)
+    return sorted({target / path.relative_to(sources).parts[0] for path in _sources(sources)})
 
 
 def _sources(sources: Path) -> Iterator[Path]:
@@ -149,15 +152,16 @@ def _clean(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _compile(folder: Path) -> None:
-    """In a process of its own: what the compiler writes depends on what else its process holds."""
+def _compile(folder: Path, *what: Path) -> str:
+    """What could not be compiled, and why. In a process of its own: what the compiler writes depends on what else its
+    process holds.
+    """
     command = [sys.executable, "-s", "-S", "-m", compileall.__name__, "-q", "-j", "1"]
     names = ["-s", str(folder), "-p", "/var/task", "--invalidation-mode", "unchecked-hash"]
     done = subprocess.run(  # noqa: S603
-        [*command, *names, str(folder)], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True
+        [*command, *names, *map(str, what)], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True
     )
-    if done.returncode:
-        raise BundleError(f"the sources cannot be compiled:\n{done.stdout.strip()}")
+    return done.stdout.strip() if done.returncode else ""
 
 
 def _set_modes(folder: Path) -> None:

@@ -13,8 +13,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,90}")
 KEY_ARN: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})")
 
-NOT_OURS: Final = re.compile(r".*[:/@]|aws-|tree-metadata$|cli-telemetry$")
-"""CDK keeps feature flags and looked-up values beside ours; their names look otherwise."""
+NOT_OURS: Final = re.compile(r"@aws-cdk|aws:|aws-cdk:|cdk:|[a-z-]+:account=|(tree-metadata|cli-telemetry)$")
+"""CDK keeps feature flags and looked-up values beside ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -40,6 +40,8 @@ class IdempotentWorker(Construct):
     What your operations call is yours to grant, to `role`.
     """
 
+    props: WorkerProps
+
     def __init__(
         self,
         scope: Construct,
@@ -57,9 +59,14 @@ class IdempotentWorker(Construct):
             raise WorkerPropsError(
                 f"architecture={props.architecture} with a bundle for {bundle.architecture}: it could not start"
             )
+        for other in Stack.of(self).node.find_all():
+            if isinstance(other, IdempotentWorker) and other is not self and other.props.service == props.service:
+                raise WorkerPropsError(
+                    f"service={props.service!r} is that of {other.node.path} too: metrics and alarms would mix"
+                )
         self.props = props
         self._key = key
-        self._removal = RemovalPolicy.RETAIN if props.stage is Stage.PROD else RemovalPolicy.DESTROY
+        self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if props.stage is Stage.PROD else RemovalPolicy.DESTROY
         self.dead_letter_queue = self._queue("DeadLetters", retention_days=props.dead_letter_retention_days)
         self.queue = self._queue(
             "Jobs",
@@ -197,7 +204,8 @@ def _settings(props: WorkerProps, environment: Mapping[str, str]) -> dict[str, s
         "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
     }
     made_here = {*ours, "IDEMPOTENCY_TABLE", "DEAD_LETTER_QUEUE_URL"}
-    for name in made_here & environment.keys():
+    made_here |= {name for name in environment if name.startswith("POWERTOOLS_METRICS_")}
+    for name in sorted(made_here & environment.keys()):
         raise WorkerPropsError(f"environment {name}: this setting follows from the props or the resources")
     told = {**environment, **ours}
     try:

@@ -4,13 +4,25 @@ from aws_cdk import Acknowledgment, App, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
+from infra.idempotent_worker import IdempotentWorker
 from infra.stack import LambdaIdempotencyStack
 
 
 def check(app: App, stack: LambdaIdempotencyStack) -> None:
     """Add the rule packs to the app. A finding without a reason here stops the synth."""
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
-    worker = stack.worker
+    for worker in app.node.find_all():
+        if isinstance(worker, IdempotentWorker):
+            _accept_of(worker)
+    if stack.alarm_topic is not None:
+        _accept(
+            stack.alarm_topic,
+            "Serverless::Serverless-SNSRedrivePolicy",
+            "a notice that an e-mail server refuses is not worth a queue: the alarm stays on the dashboard",
+        )
+
+
+def _accept_of(worker: IdempotentWorker) -> None:
     python = "3.13 is the Python that the project is tested with, and that the bundle's bytecode is made by"
     _accept(worker.function, "AwsSolutions::AwsSolutions-L1", python)
     _accept(worker.function, "Serverless::Serverless-LambdaLatestVersion", python)
@@ -34,12 +46,6 @@ def check(app: App, stack: LambdaIdempotencyStack) -> None:
         "Serverless::Serverless-SQSRedrivePolicy",
         "it is the dead-letter queue: what is in it waits for a person, and an alarm calls one",
     )
-    if stack.alarm_topic is not None:
-        _accept(
-            stack.alarm_topic,
-            "Serverless::Serverless-SNSRedrivePolicy",
-            "a notice that an e-mail server refuses is not worth a queue: the alarm stays on the dashboard",
-        )
 
 
 def _accept(construct: IConstruct, rule: str, reason: str) -> None:

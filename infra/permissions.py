@@ -3,7 +3,7 @@
 `tests/infra/test_permissions.py` records the worker's calls and compares.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from aws_cdk import aws_dynamodb as dynamodb
@@ -18,8 +18,13 @@ POLLER_ACTIONS: Final = ("sqs:ReceiveMessage", "sqs:GetQueueAttributes")
 """Beside `sqs:DeleteMessage`: the event source mapping polls under the function's role."""
 DEAD_LETTER_ACTIONS: Final = ("sqs:SendMessage",)
 LOG_ACTIONS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
-KEY_ACTIONS: Final = ("kms:Decrypt", "kms:GenerateDataKey")
+TABLE_KEY_ACTION: Final = "kms:Decrypt"
+KEY_ACTIONS: Final = (TABLE_KEY_ACTION, "kms:GenerateDataKey")
 """SQS wants both of a sender, the first of a receiver; DynamoDB the first of whoever reads or writes an item."""
+
+
+OPERATION_STATEMENTS: Sequence[iam.PolicyStatement] = ()
+"""What your operations call is added here, and so to what the test expects."""
 
 
 def statements(
@@ -37,3 +42,5 @@ def statements(
     yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])
     if key is not None:
         yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
+    if table.encryption_key is not None and table.encryption_key is not key:  # another worker's
+        yield iam.PolicyStatement(actions=[TABLE_KEY_ACTION], resources=[table.encryption_key.key_arn])

@@ -1,9 +1,10 @@
 """`LambdaIdempotencyStack`: one worker, and where alarms go."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -11,9 +12,12 @@ from constructs import Construct
 
 from infra.bundle import Bundle
 from infra.idempotent_worker import IdempotentWorker
+from infra.permissions import OPERATION_STATEMENTS
 from infra.worker_props import Stage, WorkerProps
 
-NAME = "LambdaIdempotencyStack"
+NAME: Final = "LambdaIdempotencyStack"
+NAMES: Final = {Stage.DEV: NAME, Stage.PROD: f"{NAME}-prod"}
+"""A stack a stage: a deployment of `dev` never takes the protection off what `prod` keeps."""
 
 
 class LambdaIdempotencyStack(Stack):
@@ -27,12 +31,14 @@ class LambdaIdempotencyStack(Stack):
         props: WorkerProps,
         bundle: Bundle,
         key_arn: str | None = None,
+        stack_name: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
             scope,
             construct_id,
             description="Runs each job's effect once: SQS, Lambda, DynamoDB (onejob)",
+            stack_name=stack_name or NAMES[props.stage],
             termination_protection=props.stage is Stage.PROD,
             **options,
         )
@@ -45,6 +51,8 @@ class LambdaIdempotencyStack(Stack):
             key=kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None,
             alarm_topic=self.alarm_topic,
         )
+        for statement in OPERATION_STATEMENTS:
+            self.worker.role.add_to_policy(statement)
         for name, value, meaning in (
             ("QueueUrl", self.worker.queue.queue_url, "send jobs here"),
             ("IdempotencyTableName", self.worker.table.table_name, "a record for each job"),
@@ -59,7 +67,18 @@ class LambdaIdempotencyStack(Stack):
         ):
             CfnOutput(self, name, value=value, description=meaning)
 
+        if props.stage is Stage.PROD and props.alarm_email is None:
+            Annotations.of(self).add_warning_v2("onejob:alarm-email", "alarm-email is not set: alarms call nobody")
+
     def _topic(self, email: str) -> sns.Topic:
         topic = sns.Topic(self, "AlarmTopic", enforce_ssl=True)
+        topic.add_to_resource_policy(  # a topic with a policy has lost the one that let its account's alarms publish
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+            )
+        )
         topic.add_subscription(subscriptions.EmailSubscription(email))
         return topic

@@ -3,6 +3,7 @@
 Knows nothing of CDK. The names in the messages are the context values of `infra/context.py` (`-c timeout=60`).
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
@@ -68,12 +69,16 @@ class WorkerProps:
     visibility: int | None = None
     max_receives: int = 100
     retention_days: int = 28
-    queue_retention_days: int = 14
+    queue_retention_days: int = 7
     dead_letter_retention_days: int = 14
     log_retention_days: int = 30
     alarm_email: str | None = None
 
     def __post_init__(self) -> None:
+        _require(
+            re.fullmatch(r"[A-Za-z0-9_.-]{1,200}", self.service) is not None,
+            f"service={self.service!r}: expected 1 to 200 characters of A-Z a-z 0-9 _ . -",
+        )
         self._check_ranges()
         self._check_times()
         self._check_queue()
@@ -122,17 +127,23 @@ class WorkerProps:
             self.timeout >= 2 * self.margin,
             f"timeout={self.timeout} is less than twice margin={self.margin}: no time would be left to work in",
         )
-        rounds = ceil(self.batch_size / self.job_concurrency)
+        rounds = self.batch_size if self.fifo else ceil(self.batch_size / self.job_concurrency)
         _require(
             rounds * self.job_seconds <= self.timeout - self.margin,
-            f"batch-size={self.batch_size} in job-concurrency={self.job_concurrency} threads is {rounds} rounds of "
-            f"job-seconds={self.job_seconds}, and timeout={self.timeout} less margin={self.margin} leaves "
+            f"batch-size={self.batch_size} in job-concurrency={self.job_concurrency} threads is up to {rounds} rounds "
+            f"of job-seconds={self.job_seconds}, and timeout={self.timeout} less margin={self.margin} leaves "
             f"{self.timeout - self.margin} s",
         )
         _require(
             self.retention_days >= self.queue_retention_days + self.dead_letter_retention_days,
             f"retention={self.retention_days} days is less than queue-retention={self.queue_retention_days} plus "
             f"dead-letter-retention={self.dead_letter_retention_days}: a message could outlive the record of its job",
+        )
+
+        _require(
+            self.fifo or self.dead_letter_retention_days > self.queue_retention_days,
+            f"dead-letter-retention={self.dead_letter_retention_days} is not more than "
+            f"queue-retention={self.queue_retention_days} days: what SQS moves keeps its age, and would soon be gone",
         )
 
     def _check_queue(self) -> None:

@@ -19,6 +19,8 @@ ALARMS = (
     "StoreUnavailable",
     "LeaseLost",
     "CompletionLost",
+    "BurialFailed",
+    "Unexpected",
     "Duplicates",
     "FunctionErrors",
     "Throttles",
@@ -65,7 +67,7 @@ def test_alarms_on_queues(name: str, metric: str, queue: str, threshold: int) ->
     assert (told["Statistic"], told["Threshold"], told["EvaluationPeriods"]) == ("Maximum", threshold, 1)
 
 
-def test_a_dead_letter_is_told_within_a_minute() -> None:
+def test_dead_letters_are_looked_at_every_minute() -> None:
     assert alarm("DeadLetters")["Period"] == 60
 
 
@@ -73,7 +75,16 @@ def test_waiting_as_long_as_three_visibility_timeouts_is_no_alarm() -> None:
     assert alarm("OldestMessage", timeout="900")["Threshold"] == 3 * 6 * 900
 
 
-@pytest.mark.parametrize(("name", "periods"), [("StoreUnavailable", 2), ("LeaseLost", 1), ("CompletionLost", 1)])
+@pytest.mark.parametrize(
+    ("name", "periods"),
+    [
+        ("StoreUnavailable", 2),
+        ("LeaseLost", 1),
+        ("CompletionLost", 1),
+        ("BurialFailed", 1),
+        ("Unexpected", 1),
+    ],
+)
 def test_alarms_on_the_worker_s_own_metrics(name: str, periods: int) -> None:
     told = alarm(name)
     assert (told["Namespace"], told["MetricName"], told["Statistic"]) == ("onejob", name, "Sum")
@@ -116,8 +127,7 @@ def test_alarms_on_rates(name: str, metric: str, percent: int) -> None:
     told = alarm(name)
     (rate,) = [one for one in told["Metrics"] if "Expression" in one]
     outcomes = ["jobsExecuted", "jobsSkipped", "jobsRejected", "jobsFailed"]
-    total = " + ".join(f"FILL({one}, 0)" for one in outcomes)
-    assert rate["Expression"] == f"IF(({total}) >= 20, 100 * FILL({metric}, 0) / ({total}), 0)"
+    assert rate["Expression"] == f"IF(SUM(METRICS()) >= 20, 100 * {metric} / SUM(METRICS()), 0)"
     assert {one["Id"] for one in told["Metrics"] if "MetricStat" in one} == set(outcomes)
     assert (told["Threshold"], told["EvaluationPeriods"]) == (percent, 3)
 
@@ -145,7 +155,13 @@ def test_alarms_call_someone_if_told_whom() -> None:
 
 
 def test_the_topic_lets_alarms_publish_and_refuses_plain_text() -> None:
-    statements = only(template(alarm_email="ops@example.com"), "SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    made = template(alarm_email="ops@example.com")
+    (topic,) = resources(made, "SNS::Topic")
+    statements = only(made, "SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    (allowed,) = [one for one in statements if one["Effect"] == "Allow"]
+    assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish")
+    assert allowed["Resource"] == {"Ref": topic}
+    assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     denied = [one for one in statements if one["Effect"] == "Deny"]
     assert [one["Condition"] for one in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]
 

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 from aws_cdk import App, Stack
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
+from infra import nag
 from infra.bundle import Bundle, build
 from infra.idempotent_worker import IdempotentWorker
+from infra.stack import LambdaIdempotencyStack
 from infra.worker_props import Architecture, WorkerProps, WorkerPropsError
-from tests.support.template import app, named, resources
+from tests.support.template import KEY, app, named, resources
 
 
 @pytest.fixture
@@ -45,7 +48,33 @@ def test_two_workers_on_one_table(root: App, bundle: Bundle) -> None:
         policy = named(made, "IAM::Policy", name)[1]["Properties"]["PolicyDocument"]
         assert {"Fn::GetAtt": [table, "Arn"]} in [one["Resource"] for one in policy["Statement"]]
     names = [one["Properties"]["AlarmName"] for one in resources(made, "CloudWatch::Alarm").values()]
-    assert len(names) == len(set(names)) == 20
+    assert len(names) == len(set(names)) == 24
+
+
+def test_a_second_worker_in_the_stack_passes_the_checks(root: App, bundle: Bundle) -> None:
+    made = LambdaIdempotencyStack(root, props=WorkerProps(), bundle=bundle)
+    IdempotentWorker(
+        made, "Mails", props=WorkerProps(namespace="mails", service="mails"), bundle=bundle, table=made.worker.table
+    )
+    nag.check(root, made)
+    root.synth()
+
+
+def test_two_workers_under_one_name_would_mix_their_metrics(root: App, bundle: Bundle) -> None:
+    stack = Stack(root, "Mine")
+    IdempotentWorker(stack, "First", props=WorkerProps(), bundle=bundle)
+    with pytest.raises(WorkerPropsError, match=r"service='onejob' is that of Mine/First"):
+        IdempotentWorker(stack, "Second", props=WorkerProps(namespace="other"), bundle=bundle)
+
+
+def test_who_shares_an_encrypted_table_may_use_its_key(root: App, bundle: Bundle) -> None:
+    stack = Stack(root, "Mine")
+    key = kms.Key.from_key_arn(stack, "Key", KEY)
+    first = IdempotentWorker(stack, "First", props=WorkerProps(), bundle=bundle, key=key)
+    IdempotentWorker(stack, "Second", props=WorkerProps(service="second"), bundle=bundle, table=first.table)
+    made = Template.from_stack(stack).to_json()
+    policy = named(made, "IAM::Policy", "SecondRole")[1]["Properties"]["PolicyDocument"]
+    assert [one["Action"] for one in policy["Statement"] if one["Resource"] == KEY] == ["kms:Decrypt"]
 
 
 def test_settings_of_your_operations_reach_the_function(root: App, bundle: Bundle) -> None:
@@ -55,7 +84,9 @@ def test_settings_of_your_operations_reach_the_function(root: App, bundle: Bundl
     assert function["Properties"]["Environment"]["Variables"]["PAYMENTS_URL"] == "https://pay"
 
 
-@pytest.mark.parametrize("name", ["IDEMPOTENCY_TABLE", "MAX_ATTEMPTS", "DEAD_LETTER_QUEUE_URL"])
+@pytest.mark.parametrize(
+    "name", ["IDEMPOTENCY_TABLE", "MAX_ATTEMPTS", "DEAD_LETTER_QUEUE_URL", "POWERTOOLS_METRICS_DISABLED"]
+)
 def test_settings_of_the_worker_follow_from_its_props(root: App, bundle: Bundle, name: str) -> None:
     with pytest.raises(WorkerPropsError, match=name):
         IdempotentWorker(Stack(root, "Mine"), "Worker", props=WorkerProps(), bundle=bundle, environment={name: "1"})

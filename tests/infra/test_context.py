@@ -95,7 +95,15 @@ def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("memroy", "did you mean memory?"), ("arch", "architecture"), ("x", "known")]
+    ("name", "hint"),
+    [
+        ("memroy", "did you mean memory?"),
+        ("arch", "architecture"),
+        ("x", "known"),
+        ("stage:prod", "did you mean stage"),
+        ("aws-region", "known"),
+        ("me@y", "known"),
+    ],
 )
 def test_an_unknown_name_is_not_passed_over(name: str, hint: str) -> None:
     with pytest.raises(WorkerPropsError, match=re.escape(hint)):

@@ -43,7 +43,7 @@ def test_the_shell_finds_the_key_of_a_job() -> None:
 def test_the_shell_reads_the_outputs(tmp_path: Path) -> None:
     (line,) = re.findall(r"^out\(\) .*$", DEPLOY, re.M)
     outputs = tmp_path / "cdk-outputs.json"
-    outputs.write_text(json.dumps({"LambdaIdempotencyStack": {"QueueUrl": "https://queue"}}))
+    outputs.write_text(json.dumps({"LambdaIdempotencyStack-prod": {"QueueUrl": "https://queue"}}))
     script = line.replace("cdk-outputs.json", str(outputs)) + "; out QueueUrl"
     shown = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT)
     assert shown.stdout == "https://queue\n"

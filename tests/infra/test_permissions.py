@@ -1,5 +1,6 @@
 """Least privilege: what the role may do is what the worker was seen to call, and what Lambda does in its name."""
 
+import json
 import re
 from collections.abc import Iterator
 from threading import Event
@@ -13,6 +14,7 @@ from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
 from infra.bundle import PROJECT
+from infra.permissions import OPERATION_STATEMENTS
 from tests.support.aws import TABLE, emulated
 from tests.support.aws_faults import Requests, aws_requests
 from tests.support.sqs import Context
@@ -30,15 +32,12 @@ CONFIGURED_KEY = {("kms:Decrypt", KEY), ("kms:GenerateDataKey", KEY)}
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Requests]:
-    with emulated(), aws_requests() as requests:
-        queues = make_queues()
-        requests.count.clear()
-        requests.bodies.clear()
-        _everything_that_a_worker_does(queues, requests)
-        yield requests
+    """The requests between a handler's beginning and its end, and none of the test's own."""
+    with emulated():
+        yield _everything_that_a_worker_does(make_queues())
 
 
-def _everything_that_a_worker_does(queues: Queues, requests: Requests) -> None:
+def _everything_that_a_worker_does(queues: Queues) -> Requests:
     deleted = Event()
 
     def run(job: Job, attempt: Attempt) -> object:
@@ -53,38 +52,32 @@ def _everything_that_a_worker_does(queues: Queues, requests: Requests) -> None:
 
     handle = handler(run, clock=SystemClock(), dead_letter_queue_url=queues.dead_letter_url)
     queues.send(*(f'{{"job_id":"{name}"}}' for name in ("new", "new", "refused", "failing")), "no JSON")
-    queues.invoke(handle, queues.receive(5))
-
-    queues.sqs.purge_queue(QueueUrl=queues.url)
+    first = queues.receive(5)
     queues.send('{"job_id":"new"}')
-    (message,) = queues.receive(1)
-    queues.sqs.change_message_visibility(
-        QueueUrl=queues.url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
-    )
-    assert queues.invoke(handle, queues.receive(1)) == []
-    assert requests.count["GetItem"], "a redelivered message is looked up first"
-
-    # one that is done while another still runs at the margin is deleted by the worker itself
+    (again,) = queues.receive(1)
+    again["Attributes"]["ApproximateReceiveCount"] = "2"
     queues.send('{"job_id":"quick"}', '{"job_id":"slow"}')
-    messages = queues.receive(2)
-    requests.awaited["DeleteMessageBatch"] = deleted
-    handle(lambda_event(messages, queues.arn), Context(seconds=5.5))
+    hurried = queues.receive(2)
+    with aws_requests() as requests:
+        # one that is done while another still runs at the margin is deleted by the worker itself
+        requests.awaited["DeleteMessageBatch"] = deleted
+        for messages, seconds in ((first, 30), ([again], 30), (hurried, 5.5)):
+            handle(lambda_event(messages, queues.arn), Context(seconds))
     assert deleted.is_set()
+    return requests
 
 
 def called_by_the_worker(requests: Requests) -> set[Grant]:
     """The handler's requests as IAM names them, on what they were."""
     services = {"UpdateItem": "dynamodb", "GetItem": "dynamodb"}
     places = {"dead": "dead letters", "jobs": "jobs"}
-    of_the_test = {("sqs:SendMessage", "jobs"), ("sqs:ReceiveMessage", "jobs"), ("sqs:PurgeQueue", "jobs")}
-    of_the_test |= {("sqs:GetQueueAttributes", "jobs")}
     grants = set()
     for name, bodies in requests.bodies.items():
         action = f"{services.get(name, 'sqs')}:{name.removesuffix('Batch')}"
         for body in bodies:
             place = "table" if body.get("TableName") == TABLE else places[body["QueueUrl"].rpartition("/")[2]]
             grants.add((action, place))
-    return grants - of_the_test
+    return grants
 
 
 def granted(made: dict[str, Any]) -> set[Grant]:
@@ -107,9 +100,20 @@ def granted(made: dict[str, Any]) -> set[Grant]:
             assert statement.keys() == {"Action", "Effect", "Resource"}
             for action in _listed(statement["Action"]):
                 for resource in _listed(statement["Resource"]):
-                    place = resource if isinstance(resource, str) else places[resource["Fn::GetAtt"][0]]
-                    grants.add((action, place))
-    return grants
+                    place = places.get(resource["Fn::GetAtt"][0]) if "Fn::GetAtt" in resource else None
+                    grants.add((action, place or (resource if isinstance(resource, str) else json.dumps(resource))))
+    return grants - granted_to_operations()
+
+
+def granted_to_operations() -> set[Grant]:
+    """What the project's own operations are granted beside."""
+    told = [statement.to_statement_json() for statement in OPERATION_STATEMENTS]
+    return {
+        (action, resource if isinstance(resource, str) else json.dumps(resource))
+        for statement in told
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+    }
 
 
 def _listed(value: Any) -> list[Any]:

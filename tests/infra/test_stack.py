@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from aws_cdk.assertions import Annotations, Match
 
 from infra.worker_props import WorkerPropsError
-from tests.support.template import KEY, named, only, resources, template
+from tests.support.template import KEY, app, named, only, resources, stack, template
 
 
 def queue(made: dict[str, Any]) -> dict[str, Any]:
@@ -129,14 +130,30 @@ def test_its_logs_are_kept_for_a_while() -> None:
 HOLDS_DATA = ("SQS::Queue", "DynamoDB::Table", "Logs::LogGroup")
 
 
-@pytest.mark.parametrize(("stage", "policy"), [("dev", "Delete"), ("prod", "Retain")])
+@pytest.mark.parametrize(("stage", "policy"), [("dev", "Delete"), ("prod", "RetainExceptOnCreate")])
 def test_the_stage_decides_what_becomes_of_data(stage: str, policy: str) -> None:
     made = template(stage=stage)
     kept = [one for kind in HOLDS_DATA for one in resources(made, kind).values()]
     assert len(kept) == 4
     assert {one["DeletionPolicy"] for one in kept} == {policy}
-    assert {one["UpdateReplacePolicy"] for one in kept} == {policy}
+    assert {one["UpdateReplacePolicy"] for one in kept} == {policy.removesuffix("ExceptOnCreate")}
     assert only(made, "DynamoDB::Table")["DeletionProtectionEnabled"] is (stage == "prod")
+
+
+def test_a_deployment_of_dev_never_touches_prod() -> None:
+    services = [environment(template(stage=stage))["POWERTOOLS_SERVICE_NAME"] for stage in ("dev", "prod")]
+    assert services == ["LambdaIdempotencyStack", "LambdaIdempotencyStack-prod"]
+
+
+def test_prod_without_anybody_to_call_is_a_warning() -> None:
+    for context, warned in (
+        ({}, False),
+        ({"stage": "prod"}, True),
+        ({"stage": "prod", "alarm-email": "o@x.org"}, False),
+    ):
+        root = app(context)
+        found = Annotations.from_stack(stack(root, context)).find_warning("*", Match.string_like_regexp("alarm-email"))
+        assert bool(found) is warned
 
 
 def test_fifo() -> None:

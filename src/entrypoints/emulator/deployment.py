@@ -76,6 +76,10 @@ class Deployment:
         self._cdk("destroy", "--force", "--app", str(self.scratch / "cdk.out"))
 
     def _cdk(self, command: str, *arguments: str, folder: Path | None = None) -> None:
+        if platform.system() != "Linux":
+            raise EmulatorError(
+                "the emulator runs a Lambda bundle on this machine, and that holds Linux libraries: use Linux"
+            )
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
         npx = shutil.which("npx", path=path)
         if npx is None:
