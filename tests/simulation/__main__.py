@@ -1,0 +1,159 @@
+"""The simulator's command: many seeds in as many processes as there are cores, and one failing seed made small."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.simulation.dynamodb import dynamodb_backend
+from tests.simulation.plan import plan
+from tests.simulation.run import MakeBackend, memory_backend, simulate
+from tests.simulation.shrink import shrink
+
+CHUNK: Final = 500
+BACKENDS: Final[dict[str, MakeBackend]] = {"memory": memory_backend, "dynamodb": dynamodb_backend}
+KINDS: Final = ("outcomes", "faults", "windows", "reasons")
+EXPECTED: Final = {
+    "outcomes": (
+        *("Executed", "Skipped", "Deferred", "Failed operation_raised", "Failed unknown_operation"),
+        *("Failed store_unavailable", "Failed lease_lost", "Failed completion_lost", "Failed not_started"),
+        *("Rejected payload_mismatch", "Rejected account_closed", "Rejected attempts_exhausted"),
+        *("Rejected unknown_operation", "Rejected not_json", "Rejected stale"),
+    ),
+    "faults": (
+        *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
+        *("queue", "burial failed", "settling failed", "renewed"),
+    ),
+    "windows": (
+        *("killed between effect and record", "record could not be written"),
+        *("outlived its lease", "retention over"),
+    ),
+    "reasons": (
+        *("not_json", "unknown_operation", "account_closed", "payload_mismatch", "attempts_exhausted", "stale"),
+    ),
+}
+"""What a run of some thousand seeds must have met: a count of zero is a hole in the simulation."""
+
+
+@dataclass
+class Tally:
+    """What many seeds came to."""
+
+    seeds: int = 0
+    failing: dict[int, str] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in KINDS})
+
+    def add(self, other: "Tally") -> None:
+        self.seeds += other.seeds
+        self.failing |= other.failing
+        for kind in KINDS:
+            self.counts[kind].update(other.counts[kind])
+
+    def never_met(self) -> list[str]:
+        return [f"{kind}: {name}" for kind in KINDS for name in EXPECTED[kind] if not self.counts[kind][name]]
+
+
+def chunk(first: int, last: int, backend: str) -> Tally:
+    """Seeds from `first` up to, not including, `last`. `both`: the traces over both stores must be equal."""
+    tally = Tally(last - first)
+    for seed in range(first, last):
+        told = plan(seed)
+        result = simulate(told, BACKENDS["memory" if backend == "both" else backend])
+        violation = result.violation
+        if backend == "both":
+            other = simulate(told, dynamodb_backend)
+            if (other.trace, other.violation) != (result.trace, result.violation):
+                violation = f"the stores differ: {_first_difference(result.trace, other.trace)}"
+        if violation:
+            tally.failing[seed] = violation
+        for kind in KINDS:
+            tally.counts[kind].update(getattr(result, kind))
+    return tally
+
+
+def _first_difference(one: Iterable[str], other: Iterable[str]) -> str:
+    return next((f"{left} | {right}" for left, right in zip(one, other, strict=False) if left != right), "at the end")
+
+
+def run(first: int, seeds: int, backend: str, processes: int) -> Iterator[Tally]:
+    """The tally so far, after each chunk."""
+    total = Tally()
+    starts = range(first, first + seeds, CHUNK)
+    with ProcessPoolExecutor(processes) as pool:
+        ends = [min(start + CHUNK, first + seeds) for start in starts]
+        try:
+            for tally in pool.map(chunk, starts, ends, [backend] * len(ends)):
+                total.add(tally)
+                yield total
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def main() -> int:
+    """0 if every rule held and everything was met, else 1."""
+    options = _options()
+    if options.shrink is not None:
+        return _show(options.shrink, "memory" if options.backend == "both" else options.backend)
+    began, total, told = time.monotonic(), Tally(), 0.0
+    try:
+        for total in run(options.start, options.seeds, options.backend, options.processes):
+            if not options.json and sys.stderr.isatty() and time.monotonic() - told > 1:
+                told = time.monotonic()
+                print(f"\r{total.seeds} of {options.seeds} seeds, {len(total.failing)} fail", end="", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was done:", file=sys.stderr)
+    took = time.monotonic() - began
+    if options.json:
+        print(json.dumps({"seeds": total.seeds, "failing": total.failing, "seconds": round(took, 1)}))
+        return 1 if total.failing else 0
+    return _report(total, took, options.backend, options.seeds)
+
+
+def _report(total: Tally, took: float, backend: str, wanted: int) -> int:
+    for kind in KINDS:
+        print(f"{kind}: " + ", ".join(f"{name} {number}" for name, number in total.counts[kind].most_common()))
+    print(f"{total.seeds} seeds over {backend} in {took:.0f} s ({total.seeds / took:.0f} a second)")
+    for seed, violation in sorted(total.failing.items())[:10]:
+        print(f"seed {seed}: {violation}")
+    if total.failing:
+        print(f"{len(total.failing)} of {total.seeds} seeds break a rule; look at one: --shrink {min(total.failing)}")
+        return 1
+    missing = total.never_met()
+    if missing:
+        print(f"never met, so that nothing is shown of it: {', '.join(missing)}")
+    if missing or total.seeds < wanted:
+        return 1
+    print("every rule held in every seed")
+    return 0
+
+
+def _show(seed: int, backend: str) -> int:
+    result = simulate(plan(seed), BACKENDS[backend])
+    if result.violation is None:
+        print(*result.trace, f"seed {seed} breaks no rule", sep="\n")
+        return 0
+    small = shrink(plan(seed), BACKENDS[backend])
+    print(f"seed {seed}: {result.violation}", f"shrunk: {small.plan}", *small.trace, small.violation, sep="\n")
+    return 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20_000)
+    parser.add_argument("--from", dest="start", type=int, default=0, metavar="SEED", help="the first seed")
+    parser.add_argument("--backend", choices=[*BACKENDS, "both"], default="memory", help="both: traces must be equal")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--shrink", type=int, metavar="SEED", help="replay a seed; make it small if it fails")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""What must hold in every run, and what was seen of it. Whatever breaks a rule is a `Violation` at that step."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from domain.answer import Answer
+from domain.identity import JobKey
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.record import Acquired, Claim, Record
+from tests.simulation.plan import MAX_ATTEMPTS, Plan, PlannedMessage
+from tests.simulation.sqs import SentMessage
+from tests.simulation.world import Process, Violation, World
+
+
+@dataclass(slots=True)
+class AttemptSeen:
+    """One attempt at a job, as the store and the world know it."""
+
+    claim: Claim
+    process: Process
+    asked_at: datetime
+    lease_until: datetime
+    expires_at: datetime
+    effect_at: int | None = None
+    completed: bool = False
+    completed_expires_at: datetime | None = None
+    released: bool = False
+    completion_lost: bool = False
+
+
+@dataclass(slots=True)
+class Oracle:
+    """The rules. Counts are by kind: outcomes, faults, windows, reasons."""
+
+    world: World
+    plan: Plan
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    windows: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    attempts: dict[JobKey, dict[int, AttemptSeen]] = field(default_factory=dict)
+    by_owner: dict[str, AttemptSeen] = field(default_factory=dict)
+    last_outcome: dict[tuple[str, int], tuple[Outcome, datetime]] = field(default_factory=dict)
+    keys: dict[str, JobKey] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    letters: dict[str, dict[str, object]] = field(default_factory=dict)
+
+    def fail(self, what: str) -> None:
+        raise Violation(what)
+
+    # What the store did.
+
+    def claimed(self, process: Process, key: JobKey, result: Acquired, record: Record, asked_at: datetime) -> None:
+        known = self.attempts.setdefault(key, {})
+        self.keys[record.job_id or ""] = key
+        attempt = result.claim.attempt
+        if attempt in known:
+            if known[attempt].claim.owner != result.claim.owner:
+                self.fail(f"attempt {attempt} was given twice")
+            return
+        if known and attempt <= max(known):
+            self.fail(f"attempt {attempt} after {max(known)}: attempts must increase")
+        assert record.lease_until is not None
+        seen = AttemptSeen(result.claim, process, asked_at, record.lease_until, record.expires_at)
+        known[attempt] = self.by_owner[result.claim.owner] = seen
+
+    def completed(self, claim: Claim, answer: Answer, record: Record) -> None:
+        seen = self.by_owner.get(claim.owner)
+        if seen is None:
+            return
+        if seen.effect_at is None:
+            self.fail("completed without an effect")
+        if json.loads(answer.text) != {"by": claim.owner}:
+            self.fail("the stored answer is not its owner's")
+        seen.completed, seen.completed_expires_at = True, record.expires_at
+
+    def released(self, claim: Claim) -> None:
+        seen = self.by_owner.get(claim.owner)
+        if seen is None:
+            return
+        seen.released = True
+        if seen.effect_at is not None:
+            self.fail("released after its effect: the next one would repeat it")
+
+    def renewed(self, claim: Claim, record: Record) -> None:
+        seen = self.by_owner.get(claim.owner)
+        if seen is not None and record.lease_until is not None:
+            seen.lease_until, seen.expires_at = record.lease_until, record.expires_at
+
+    # What the operation did.
+
+    def effect(self, key: JobKey, execution_id: str) -> None:
+        mine = self.by_owner.get(execution_id)
+        if mine is None:
+            return self.fail("an effect without a claim")
+        if mine.effect_at is not None:
+            self.fail("one attempt, two effects")
+        mine.effect_at = self.world.now
+        for other in self.attempts[key].values():
+            if other is not mine and other.effect_at is not None:
+                window = self._window(other, mine, self.attempts[key].values())
+                if window is None or not self.plan.hostile:
+                    self.fail(f"two effects: attempts {other.claim.attempt} and {mine.claim.attempt} ({window})")
+                    return None
+                self.windows[window] += 1
+        return None
+
+    def _window(self, earlier: AttemptSeen, later: AttemptSeen, known: Iterable[AttemptSeen]) -> str | None:
+        """Which of the documented ways led to the second effect."""
+        if later.claim.attempt < earlier.claim.attempt:  # it was taken over, and went on
+            return None if later.released else "outlived its lease"
+        if earlier.completed:
+            over = earlier.completed_expires_at is not None and earlier.completed_expires_at < later.asked_at
+            return "retention over" if over else None
+        if earlier.released:
+            return None
+        if earlier.process.dead:
+            return "killed between effect and record"
+        if earlier.completion_lost:
+            return "record could not be written"
+        if any(earlier.lease_until < one.asked_at for one in known if one.claim.attempt > earlier.claim.attempt):
+            return "outlived its lease"
+        return None
+
+    # What became of a delivery.
+
+    def finished(self, message_id: str, receives: int, execution_id: str, outcome: Outcome, now: datetime) -> None:
+        self.outcomes[_name(outcome)] += 1
+        self.last_outcome[message_id, receives] = outcome, now
+        match outcome:
+            case Executed() | Skipped():
+                self.done.add(message_id)
+                if self.plan.fifo and not self.plan.hostile:
+                    self._in_order(message_id)
+            case Failed(Failure.COMPLETION_LOST):
+                seen = self.by_owner.get(execution_id)
+                if seen is not None:
+                    seen.completion_lost = True
+            case Failed(Failure.LEASE_LOST) if not self.plan.hostile:
+                seen = self.by_owner.get(execution_id)
+                if seen is not None and not seen.released:  # an answer to a release was lost, and the job taken since
+                    self.fail("a lease was lost though everything behaved")
+
+    def _in_order(self, message_id: str) -> None:
+        """Nothing of a FIFO group is done before what was sent before it has ended."""
+        mine = next((one for one in self.plan.messages if one.name == message_id), None)
+        for other in self.plan.messages:
+            if mine is None or other is mine or other.group != mine.group:
+                continue
+            if other.sent_at < mine.sent_at and other.name not in self.done and other.name not in self.letters:
+                self.fail(f"{message_id} was done before {other.name} of its group")
+
+    def started(self, now: datetime, last_start: datetime | None) -> None:
+        if last_start is not None and now >= last_start:
+            self.fail("an operation started within the deadline margin")
+
+    # What became of a message.
+
+    def deleted(self, message: SentMessage) -> None:
+        name = message.planned.name
+        if name not in self.done and name not in self.letters:
+            self.fail(f"{name} left the queue, neither done nor buried")
+
+    def hidden(self, message_id: str, receives: int, seconds: int, now: datetime) -> None:
+        outcome, told_at = self.last_outcome.get((message_id, receives), (None, now))
+        match outcome:
+            case Failed(Failure.STORE_UNAVAILABLE):
+                least = 60
+            case Failed(Failure.NOT_STARTED):
+                least = 1
+            case Failed():
+                least = 5
+            case Deferred(until):
+                least = max(5, int((until - told_at).total_seconds()))
+            case Executed() | Skipped():
+                return self.fail(f"{message_id} is done and was sent back")
+            case _:
+                return None
+        after = (now - told_at).total_seconds() + seconds
+        if after < least:
+            self.fail(f"{message_id} is back after {after} s instead of {least}")
+        return None
+
+    def buried(self, planned: PlannedMessage, reason: dict[str, object], sent_before: int) -> None:
+        told = str(reason["reason"])
+        self.reasons[told] += 1
+        self.letters[planned.name] = reason
+        if not self._may_be_buried(planned, told, sent_before):
+            self.fail(f"{planned.name} was buried as {told}")
+
+    def _may_be_buried(self, planned: PlannedMessage, reason: str, age: int) -> bool:
+        key = self.keys.get(planned.job.job_id)
+        attempts = self.attempts.get(key, {}) if key else {}
+        match reason:
+            case "not_json":
+                return planned.broken
+            case "unknown_operation":
+                return planned.unknown_operation
+            case "account_closed":
+                return planned.job.behaviour == "refuses"
+            case "payload_mismatch":
+                others = {one.other_payload for one in self.plan.messages if one.job == planned.job}
+                return len(others) == 2 or any(job == planned.job for job in self.plan.runner_jobs)
+            case "attempts_exhausted":
+                return max(attempts, default=0) > MAX_ATTEMPTS
+            case "stale":
+                return age > self.plan.retention
+            case _:
+                return False
+
+
+def _name(outcome: Outcome) -> str:
+    match outcome:
+        case Failed(reason):
+            return f"Failed {reason}"
+        case Rejected(reason):
+            return f"Rejected {reason}"
+        case _:
+            return type(outcome).__name__
+
+
+class Unwatched(Oracle):
+    """For probes: the port's conditions hold for them too, and they have no effects."""
+
+    def claimed(self, process: Process, key: JobKey, result: Acquired, record: Record, asked_at: datetime) -> None: ...
+    def completed(self, claim: Claim, answer: Answer, record: Record) -> None: ...
+    def released(self, claim: Claim) -> None: ...
+    def renewed(self, claim: Claim, record: Record) -> None: ...

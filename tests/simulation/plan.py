@@ -1,0 +1,170 @@
+"""What a seed means: jobs, messages, workers, faults. Everything that chance decides beside the order of steps."""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Final, Literal
+
+type Behaviour = Literal["ok", "flaky", "refuses", "hangs_once", "slow"]
+
+MARGIN: Final = 5
+MAX_ATTEMPTS: Final = 5
+CALM_SKEW: Final = 3
+FAULTS_UNTIL: Final = 2_000
+"""Afterwards nothing fails any more, and everything must come to an end."""
+LONG_RETENTION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """A job id, and how its operation behaves: `failures` attempts fail first; it works `before` and `after` its
+    effect.
+    """
+
+    job_id: str
+    behaviour: Behaviour
+    failures: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMessage:
+    """`other_payload` is a second payload under the same id; `broken` is a body that is no job."""
+
+    name: str
+    job: PlannedJob
+    sent_at: int
+    group: str
+    other_payload: bool = False
+    broken: bool = False
+    unknown_operation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Frozen, so that a failing one can be shrunk by replacing parts of it. Chances are of a thousand."""
+
+    seed: int
+    hostile: bool
+    fifo: bool
+    messages: tuple[PlannedMessage, ...]
+    runner_jobs: tuple[PlannedJob, ...]
+    timeout: int
+    grace: int
+    retention: int
+    batch_size: int
+    invocations: int
+    threads: int
+    skews: tuple[int, ...]
+    throttled: int
+    lost: int
+    late: int
+    crashes: int
+    suspensions: int
+    late_kills: int
+    outages: tuple[tuple[int, int], ...]
+    queue_faults: int
+    redeliveries: int
+    latency: int
+    probes: int
+    jobs: tuple[PlannedJob, ...] = field(default=())
+
+    def simpler(self) -> list["Plan"]:
+        """Smaller plans to try, the boldest first."""
+        without_message = [
+            replace(self, messages=self.messages[:number] + self.messages[number + 1 :])
+            for number in range(len(self.messages))
+        ]
+        without = [
+            replace(self, **{name: nothing}) for name, nothing in _LEAST.items() if getattr(self, name) != nothing
+        ]
+        return without_message + without
+
+
+_LEAST: Final[dict[str, Any]] = {
+    "runner_jobs": (),
+    "outages": (),
+    "throttled": 0,
+    "lost": 0,
+    "late": 0,
+    "crashes": 0,
+    "suspensions": 0,
+    "late_kills": 0,
+    "queue_faults": 0,
+    "redeliveries": 0,
+    "probes": 0,
+    "latency": 0,
+    "skews": (0,),
+    "batch_size": 1,
+    "invocations": 1,
+    "threads": 1,
+}
+
+
+def plan(seed: int) -> Plan:
+    """Odd seeds are hostile: workers outlive leases, clocks disagree, outages come in bursts, writes land late."""
+    chance = Random(seed)
+    hostile, fifo = seed % 2 == 1, chance.random() < 0.3
+    jobs = tuple(_job(chance, number, hostile) for number in range(chance.randint(1, 3)))
+    messages = tuple(_messages(chance, jobs))
+    few = chance.random
+    return Plan(
+        seed=seed,
+        hostile=hostile,
+        fifo=fifo,
+        messages=messages,
+        runner_jobs=tuple(job for job in jobs if job.behaviour != "hangs_once" and few() < 0.3) if few() < 0.5 else (),
+        timeout=chance.choice((12, 20, 30)),
+        grace=chance.choice((0, 2)) if hostile else 2 * CALM_SKEW + 2,
+        retention=chance.choice((20, 60, LONG_RETENTION)) if hostile and few() < 0.3 else LONG_RETENTION,
+        batch_size=chance.randint(1, 5),
+        invocations=chance.randint(1, 3),
+        threads=chance.randint(1, 3),
+        skews=tuple(chance.randint(-30, 30) if hostile else chance.randint(-CALM_SKEW, CALM_SKEW) for _ in range(4)),
+        throttled=chance.choice((0, 30, 150)),
+        lost=chance.choice((0, 30, 150)),
+        late=chance.choice((0, 30, 150)) if hostile else 0,
+        crashes=chance.choice((0, 10, 40)),
+        suspensions=chance.choice((0, 20)) if hostile else 0,
+        late_kills=chance.choice((0, 300)) if hostile else 0,
+        outages=_outages(chance) if few() < 0.3 else (),
+        queue_faults=chance.choice((0, 0, 100)),
+        redeliveries=chance.choice((0, 0, 100)),
+        latency=chance.choice((0, 1)) if not hostile else chance.choice((0, 1, 2)),
+        probes=chance.choice((0, 0, 6)),
+        jobs=jobs,
+    )
+
+
+def _outages(chance: Random) -> tuple[tuple[int, int], ...]:
+    starts = [chance.randint(0, 300) for _ in range(chance.randint(0, 3))]
+    return tuple((start, start + chance.randint(3, 80)) for start in starts)
+
+
+def _job(chance: Random, number: int, hostile: bool) -> PlannedJob:
+    behaviour: Behaviour = chance.choices(("ok", "flaky", "refuses", "hangs_once", "slow"), (6, 2, 1, 1, 2))[0]
+    before, after = chance.randint(0, 1), 0
+    if hostile:
+        before, after = chance.randint(0, 6), chance.choice((0, 0, 1, 4))
+    if behaviour == "slow":
+        before = 0 if not hostile else before
+    return PlannedJob(f"job-{number}", behaviour, chance.randint(1, 2), before, after)
+
+
+def _messages(chance: Random, jobs: tuple[PlannedJob, ...]) -> list[PlannedMessage]:
+    made: list[PlannedMessage] = []
+    for job in jobs:
+        for _ in range(chance.randint(1, 3)):
+            kind = chance.random()
+            made.append(
+                PlannedMessage(
+                    name=f"m{len(made)}",
+                    job=job,
+                    sent_at=chance.choice((0, 0, 1, chance.randint(0, 60))),
+                    group=f"g{chance.randint(0, 1)}",
+                    other_payload=0.86 < kind <= 0.92,
+                    broken=0.92 < kind <= 0.96,
+                    unknown_operation=kind > 0.96,
+                )
+            )
+    return made

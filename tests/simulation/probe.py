@@ -1,0 +1,58 @@
+"""Asks the port what the service never asks: one owner with two payloads, an attempt that is over, another scheme."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from domain.answer import Answer
+from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.job import Job
+from domain.record import Acquired, Claim
+from tests.simulation.oracle import Unwatched
+from tests.simulation.store import WorkerStore
+from tests.simulation.workers import Shared, Worker
+
+STEPS = 12
+
+
+class Probe(Worker):
+    """Random requests on a few keys of its own kind; every answer is checked against the port's conditions."""
+
+    def __init__(self, shared: Shared, skew: int) -> None:
+        super().__init__(shared, skew)
+        oracle = Unwatched(self.world, self.plan, faults=self.oracle.faults)
+        self.store = WorkerStore(self.world, self.plan, oracle, shared.backend, self, self.clock.now, self.crash_point)
+        self.claims: list[Claim] = []
+
+    def work(self) -> None:
+        for _ in range(STEPS):
+            self.world.pause(self.world.chance.choice((0, 0, 1, 3, 8)))
+            try:
+                self._ask()
+            except (LeaseLostError, StoreUnavailableError):
+                continue
+
+    def _ask(self) -> None:
+        chance = self.world.chance
+        if not self.claims or chance.random() < 0.5:
+            lease = timedelta(seconds=chance.choice((0, 1, 4, 10)))
+            answer = self.store.claim(self._job(), owner=f"owner-{chance.randint(0, 1)}", lease=lease)
+            if isinstance(answer, Acquired):
+                self.claims.append(answer.claim)
+            return
+        claim = chance.choice(self.claims)
+        match chance.randint(0, 3):
+            case 0:
+                self.store.complete(claim, Answer(chance.choice(("1", "null"))))
+            case 1:
+                self.store.release(claim, chance.choice(("OSError", "")), forget_payload=chance.random() < 0.3)
+            case 2:
+                self.store.renew(claim, timedelta(seconds=chance.choice((1, 6))))
+            case _:
+                self.store.find(claim.key)
+
+    def _job(self) -> Job:
+        chance = self.world.chance
+        job = self.factory.job({"job_id": f"probe-{chance.randint(0, 1)}", "payload": chance.randint(0, 1)})
+        if chance.random() < 0.3:
+            job = replace(job, fingerprint=f"other:{job.fingerprint}")
+        return job

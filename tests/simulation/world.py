@@ -1,0 +1,129 @@
+"""Time, chance and who runs next. Greenlets carry the real, synchronous code; each port call is a place to switch."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+BASE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@cache
+def moment(tick: int) -> datetime:
+    """A tick as the code under test sees it."""
+    return BASE + timedelta(seconds=tick)
+
+
+def tick_of(at: datetime) -> int:
+    """The first tick that is not before that moment."""
+    return -((BASE - at) // timedelta(seconds=1))
+
+
+class Violation(BaseException):
+    """Something happened that must never happen."""
+
+
+class Process:
+    """What lives and dies as one: a sandbox, a worker. Its tasks stop for good when it is killed."""
+
+    def __init__(self) -> None:
+        self.dead = False
+        self.asleep_until = 0
+
+
+class Task:
+    """A greenlet of a process. `token` tells a wake-up that is meant from one that is out of date."""
+
+    __slots__ = ("green", "process", "token")
+
+    def __init__(self, green: greenlet, process: Process) -> None:
+        self.green = green
+        self.process = process
+        self.token = 0
+
+
+class World:
+    """One run. The same seed gives the same run, whatever the hash seed."""
+
+    def __init__(self, chance: Random, last_tick: int) -> None:
+        self.chance = chance
+        self.now = 0
+        self.last_tick = last_tick
+        self.trace: list[str] = []
+        self._heap: list[tuple[int, float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._hub = getcurrent()
+        self._tasks: list[Task] = []
+        self._current: Task | None = None
+        self.is_over = False
+
+    def at(self, tick: int, action: Callable[[], None]) -> None:
+        """Do it then; among what is due at one tick, chance decides the order."""
+        heappush(self._heap, (tick, self.chance.random(), next(self._numbers), action))
+
+    def spawn(self, process: Process, run: Callable[[], None]) -> Task:
+        task = Task(greenlet(run, self._hub), process)
+        self._tasks.append(task)
+        self.at(self.now, partial(self._resume, task, 0))
+        return task
+
+    def pause(self, ticks: int = 0) -> None:
+        """Let others run. A process that was killed meanwhile does not come back."""
+        self.park(self.now + ticks)
+
+    def park(self, until: int | None) -> None:
+        """Wait for that tick, or to be woken."""
+        task = self._current
+        if task is None or self.is_over:
+            raise GreenletExit
+        if until is not None:
+            self.at(until, partial(self._resume, task, task.token))
+        self._hub.switch()
+        if self.is_over:
+            raise GreenletExit
+
+    def wake(self, task: Task) -> None:
+        self.at(self.now, partial(self._resume, task, task.token))
+
+    @property
+    def current(self) -> Task:
+        assert self._current is not None
+        return self._current
+
+    def _resume(self, task: Task, token: int) -> None:
+        if task.process.dead or task.green.dead or task.token != token:
+            return
+        if task.process.asleep_until > self.now:
+            self.at(task.process.asleep_until, partial(self._resume, task, token))
+            return
+        task.token += 1
+        self._current = task
+        task.green.switch()
+        self._current = None
+
+    def run(self, is_done: Callable[[], bool]) -> None:
+        """Until it is done, nothing is left to do, or time is over. Raises `Violation`."""
+        heap = self._heap
+        try:
+            while heap and not is_done():
+                tick, _, _, action = heappop(heap)
+                if tick > self.last_tick:
+                    break
+                if tick > self.now:
+                    self.now = tick
+                action()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """What still waits is ended in order, and finds the world gone."""
+        self.is_over = True
+        for task in self._tasks:
+            if task.green and not task.green.dead:
+                with suppress(BaseException):
+                    task.green.throw(GreenletExit)
