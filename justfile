@@ -66,6 +66,14 @@ demo:
 kill-test kills="50" seed="1":
     ONEJOB_KILLS={{ kills }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_run_killed.py
 
+# deterministic simulation: so many seeds, each a run of the real code in a world of its own (the long run: 2000000)
+simulate seeds="20000" *options:
+    uv run --frozen python -m tests.simulation --seeds {{ seeds }} {{ options }}
+
+# does the simulator find the bugs planted in a copy of the source? With a number: in how many of so many seeds
+planted seeds="":
+    uv run --frozen python -m tests.simulation.planted {{ if seeds == "" { "" } else { "--seeds " + seeds } }}
+
 # `onejob run` of 100,000 small jobs: rate and memory, beside what the disk can do
 bench-run jobs="100000":
     uv run --frozen python benchmarks/run_file.py {{ jobs }}

@@ -14,7 +14,9 @@ from typing import Any, Final, NoReturn
 from botocore.exceptions import ClientError
 
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+from adapters.powertools.record import to_ms, to_seconds
 from adapters.powertools.store import DynamoDBIdempotencyStore
+from domain.record import Record
 from tests.simulation.store import Backend, RequestClock
 
 type Item = dict[str, dict[str, Any]]
@@ -72,8 +74,19 @@ class DynamoDBDouble:
 
 def dynamodb_backend(retention: timedelta) -> Backend:
     clock = RequestClock()
-    layer = FencedDynamoDBPersistenceLayer("records", boto3_client=DynamoDBDouble())  # type: ignore[arg-type]
-    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention)
+    double = DynamoDBDouble()
+    layer = FencedDynamoDBPersistenceLayer("records", boto3_client=double)  # type: ignore[arg-type]
+
+    def put(record: Record) -> None:
+        assert record.lease_until is not None
+        double.items[str(record.key)] = {
+            "id": {"S": str(record.key)},
+            "status": {"S": record.status},
+            "expiration": {"N": str(to_seconds(record.expires_at))},
+            "in_progress_expiration": {"N": str(to_ms(record.lease_until))},
+        }
+
+    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put)
 
 
 def _refuse(code: str, message: str, **more: Any) -> NoReturn:

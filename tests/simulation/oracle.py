@@ -4,13 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from domain.answer import Answer
 from domain.identity import JobKey
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.events import Trace
 from domain.record import Acquired, Claim, Record
-from tests.simulation.plan import MAX_ATTEMPTS, Plan, PlannedMessage
+from tests.simulation.plan import MARGIN, MAX_ATTEMPTS, Plan, PlannedMessage
 from tests.simulation.sqs import SentMessage
 from tests.simulation.world import Process, Violation, World
 
@@ -46,6 +47,7 @@ class Oracle:
     last_outcome: dict[tuple[str, int], tuple[Outcome, datetime]] = field(default_factory=dict)
     keys: dict[str, JobKey] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
+    stored: dict[JobKey, set[str]] = field(default_factory=dict)
     letters: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def fail(self, what: str) -> None:
@@ -75,6 +77,7 @@ class Oracle:
             self.fail("completed without an effect")
         if json.loads(answer.text) != {"by": claim.owner}:
             self.fail("the stored answer is not its owner's")
+        self.stored.setdefault(claim.key, set()).add(answer.text)
         seen.completed, seen.completed_expires_at = True, record.expires_at
 
     def released(self, claim: Claim) -> None:
@@ -127,16 +130,22 @@ class Oracle:
 
     # What became of a delivery.
 
-    def finished(self, message_id: str, receives: int, execution_id: str, outcome: Outcome, now: datetime) -> None:
+    def finished(self, trace: Trace, now: datetime, last_start: datetime | None) -> None:
+        message_id, receives = trace.delivery.message_id or "", trace.delivery.receives
+        execution_id, outcome = trace.execution_id, trace.outcome
         self.outcomes[_name(outcome)] += 1
         self.last_outcome[message_id, receives] = outcome, now
         match outcome:
-            case Executed() | Skipped():
+            case Executed(answer) | Skipped(answer):
+                if answer.text not in self.stored.get(trace.job.key, ()):
+                    self.fail(f"{message_id} was answered with what was never stored: {answer}")
                 self.done.add(message_id)
                 if self.plan.fifo and not self.plan.hostile:
                     self._in_order(message_id)
             case Failed(Failure.COMPLETION_LOST):
                 seen = self.by_owner.get(execution_id)
+                if not self.plan.hostile and (last_start is None or now < last_start - timedelta(seconds=MARGIN)):
+                    self.fail("a completion was given up while there was time")
                 if seen is not None:
                     seen.completion_lost = True
             case Failed(Failure.LEASE_LOST) if not self.plan.hostile:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.job import Job
-from domain.record import Acquired, Claim
+from domain.record import Acquired, Claim, Record, Status
 from tests.simulation.oracle import Unwatched
 from tests.simulation.store import WorkerStore
 from tests.simulation.workers import Shared, Worker
@@ -24,12 +24,23 @@ class Probe(Worker):
         self.claims: list[Claim] = []
 
     def work(self) -> None:
+        if self.world.chance.random() < 0.5:
+            self._put_a_stock_record()
         for _ in range(STEPS):
             self.world.pause(self.world.chance.choice((0, 0, 1, 3, 8)))
             try:
                 self._ask()
             except (LeaseLostError, StoreUnavailableError):
                 continue
+
+    def _put_a_stock_record(self) -> None:
+        """As Powertools itself writes one: no owner, no fingerprint, and a retention that may end before its lease."""
+        now, chance = self.clock.now(), self.world.chance
+        key = self._job().key
+        if self.shared.backend.store.find(key) is None:
+            lease, retention = timedelta(seconds=chance.randint(2, 40)), timedelta(seconds=chance.randint(1, 20))
+            record = Record(key, None, Status.IN_PROGRESS, None, 0, now + lease, now + retention, None)
+            self.shared.backend.put(record)
 
     def _ask(self) -> None:
         chance = self.world.chance
@@ -42,7 +53,7 @@ class Probe(Worker):
         claim = chance.choice(self.claims)
         match chance.randint(0, 3):
             case 0:
-                self.store.complete(claim, Answer(chance.choice(("1", "null"))))
+                self.store.complete(claim, chance.choice((Answer("1"), Answer("null"), Answer("null", "too large"))))
             case 1:
                 self.store.release(claim, chance.choice(("OSError", "")), forget_payload=chance.random() < 0.3)
             case 2:

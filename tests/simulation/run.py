@@ -37,7 +37,8 @@ class Result:
 
 def memory_backend(retention: timedelta) -> Backend:
     clock = RequestClock()
-    return Backend(MemoryIdempotencyStore(clock, retention), clock, retention)
+    store = MemoryIdempotencyStore(clock, retention)
+    return Backend(store, clock, retention, lambda record: store._records.__setitem__(record.key, record))
 
 
 def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:

@@ -37,6 +37,8 @@ class Backend:
     store: IdempotencyStore
     clock: RequestClock
     retention: timedelta
+    put: Callable[[Record], None]
+    """Write a record as another tool may have written it, past the port."""
 
 
 @dataclass(slots=True)

@@ -136,7 +136,7 @@ class Worker(Process):
             self.unrecorded -= 1
         message_id = trace.delivery.message_id or ""
         self.world.trace.append(f"{self.world.now} {message_id} {trace.job.job_id} {trace.attempt} {trace.outcome}")
-        self.oracle.finished(message_id, trace.delivery.receives, trace.execution_id, trace.outcome, self.clock.now())
+        self.oracle.finished(trace, self.clock.now(), self.last_start)
 
     def fingerprint_unverified(self, job: Job) -> None: ...
     def release_failed(self, job: Job, error: Exception) -> None: ...

@@ -1,0 +1,169 @@
+"""Bugs that the simulator must find, each planted in a copy of the source: the product has no switch for them.
+
+uv run just planted            every bug, so many seeds each; prints in how many it was found
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+STEPS: Final = (50, 500, 5000)
+ROOT: Final = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """`old` stands once in the file, and `new` takes its place."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    backend: str = "memory"
+
+
+MEMORY: Final = "adapters/memory.py"
+RECORD: Final = "domain/record.py"
+SERVICE: Final = "domain/service.py"
+BATCH: Final = "adapters/sqs/batch.py"
+VISIBILITY: Final = "adapters/sqs/visibility.py"
+EXPRESSIONS: Final = "adapters/powertools/expressions.py"
+
+BUGS: Final = (
+    Bug(
+        "unconditional complete",
+        MEMORY,
+        "            held, now = self._held(claim), self._clock.now()\n            self._records[claim.key] = replace(\n"
+        "                held, status",
+        "            held, now = self._records[claim.key], self._clock.now()\n            self._records[claim.key] = replace(\n"
+        "                held, status",
+    ),
+    Bug(
+        "unconditional release",
+        MEMORY,
+        "            held = self._held(claim)\n",
+        "            held = self._records[claim.key]\n",
+    ),
+    Bug(
+        "unconditional renew",
+        MEMORY,
+        "            held, now = self._held(claim), self._clock.now()\n            self._records[claim.key] = replace(\n"
+        "                held, lease_until",
+        "            held, now = self._records[claim.key], self._clock.now()\n            self._records[claim.key] = replace(\n"
+        "                held, lease_until",
+    ),
+    Bug("no owner in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, claim.owner, record.attempts) == ("),
+    Bug("no attempt in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, record.owner, claim.attempt) == ("),
+    Bug("attempts start anew", MEMORY, "attempts=(old.attempts if old else 0) + 1", "attempts=(old.attempts if old and old.owner else 0) + 1"),
+    Bug("release keeps the lease", MEMORY, "                lease_until=RELEASED,\n", ""),
+    Bug("somebody's completion taken for one's own", MEMORY, "            if _is_fenced(record, claim, Status.COMPLETED):\n", "            if record is not None and record.status is Status.COMPLETED:\n"),
+    Bug("retention shorter than the lease", MEMORY, "                expires_at=now + max(self._retention, lease),\n                fingerprint", "                expires_at=now + self._retention,\n                fingerprint"),
+    Bug("lease over at its very end", RECORD, "else self.lease_until) < now", "else self.lease_until) <= now"),
+    Bug("retention over at its very end", RECORD, "self.expires_at < now and", "self.expires_at <= now and"),
+    Bug("retention judged before the lease", RECORD, "self.expires_at < now and (not self.in_progress or self.lease_is_over(now))", "self.expires_at < now"),
+    Bug("a live lease is no obstacle", RECORD, "    return Busy(record.lease_until or record.expires_at, verified)\n", "    return Free(verified)\n"),
+    Bug("no mismatch check", RECORD, "    if verified and record.fingerprint != job.fingerprint:\n", "    if verified and record.fingerprint != job.fingerprint and False:\n"),
+    Bug("no mismatch check on takeover", RECORD, "    if verified and record.fingerprint != job.fingerprint:\n", "    if verified and record.fingerprint != job.fingerprint and not (record.in_progress and record.lease_is_over(now)):\n"),
+    Bug("mismatch of schemes", RECORD, "    if verified and record.fingerprint != job.fingerprint:\n", "    if record.fingerprint not in (None, job.fingerprint):\n"),
+    Bug("own claim recognised without fingerprint", RECORD, "    if record.owner == owner and record.fingerprint == job.fingerprint:\n", "    if record.owner == owner:\n"),
+    Bug("own claim not recognised", RECORD, "    if record.owner == owner and record.fingerprint == job.fingerprint:\n", "    if False:\n"),
+    Bug("another answer replayed", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(Answer(\"null\"), verified)\n"),
+    Bug("release on completion loss", SERVICE, "            return Failed(Failure.COMPLETION_LOST, type(error).__name__)\n", "            return self._release(run, claim, \"\", Failed(Failure.COMPLETION_LOST, type(error).__name__))\n"),
+    Bug("burying on receives instead of attempts", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if run.delivery.receives > self.max_attempts:\n"),
+    Bug("no deadline guard after the claim", SERVICE, "        if run.last_try is not None and self.clock.now() >= run.last_try:\n", "        if False:\n"),
+    Bug("a completion is tried once", SERVICE, "            self._ask(lambda: self.store.complete(claim, answer), last_try)\n", "            self._ask(lambda: self.store.complete(claim, answer), last_try, 1)\n"),
+    Bug("an old copy in progress believed to be free", SERVICE, "        if record is None or record.in_progress:\n            return None\n", "        if record is None:\n            return None\n        if record.in_progress:\n            return Completed(Answer(\"null\"))\n"),
+    Bug("acknowledging a deferred message", BATCH, "            case Deferred() | Failed():\n                return self._back(message, outcome)\n", "            case Deferred():\n                return Done()\n            case Failed():\n                return self._back(message, outcome)\n"),
+    Bug("acknowledging what cannot be buried", BATCH, "                    return self._back(message, Failed(Failure.UNEXPECTED))\n                return Done()\n", "                return Done()\n"),
+    Bug("acknowledging what cannot be read", BATCH, "                self.events.turned_away(place.message, job, rejected)\n                return rejected\n", "                self.events.turned_away(place.message, job, rejected)\n                return None\n"),
+    Bug("returning while an operation runs", BATCH, "        while not all_ended:", "        while False and not all_ended:"),
+    Bug("FIFO tail run after a failure", BATCH, "            if isinstance(place.end, Back):\n", "            if False:\n"),
+    Bug("lease ends before the invocation", BATCH, "                lease = invocation.end + self.grace - self.clock.now()\n", "                lease = (invocation.end - self.clock.now()) / 4\n"),
+    Bug("not started counts as done", BATCH, "                place.end = Back(soon(self.clock.now(), self.jitter))\n", "                place.end = Done()\n"),
+    Bug("no back-off", VISIBILITY, "    again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)\n", "    again = now\n"),
+    Bug("a deferred message is back before the lease is over", VISIBILITY, "            return max(again, until + timedelta(seconds=1))\n", "            return again\n"),
+    Bug("an outage backs off like any failure", VISIBILITY, "            return max(again, now + OUTAGE_BACKOFF * (1 + jitter() / 2))\n", "            return again\n"),
+    Bug("DynamoDB: lease over at its very end", EXPRESSIONS, "#lease < :now_ms", "#lease <= :now_ms", "dynamodb"),
+    Bug("DynamoDB: retention judged before the lease", EXPRESSIONS, "f\"({_EXPIRED} AND (#status <> :in_progress OR {_LEASE_OVER}))\"", "_EXPIRED", "dynamodb"),
+    Bug("DynamoDB: no owner in the fence", EXPRESSIONS, "#status = :in_progress AND #owner = :owner AND #attempts = :attempts", "#status = :in_progress AND (#owner = :owner OR #attempts = :attempts)", "dynamodb"),
+    Bug("DynamoDB: a finished record may be written", EXPRESSIONS, "#status = :in_progress AND #owner = :owner AND #attempts = :attempts", "(#status = :in_progress OR #status <> :in_progress) AND #owner = :owner AND #attempts = :attempts", "dynamodb"),
+    Bug("DynamoDB: no mismatch check on takeover", EXPRESSIONS, "        lapsed = f\"{lapsed} AND {_SAME_PAYLOAD}\"\n", "        lapsed = f\"{lapsed} AND ({_SAME_PAYLOAD} OR #id = #id)\"\n", "dynamodb"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """In how many of the seeds, and the first of them."""
+
+    bug: Bug
+    seeds: int
+    found_in: int
+    example: str
+
+
+def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
+    """Run the simulator on a source with this bug. The copy goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="onejob-planted-") as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        path = source / bug.file
+        text = path.read_text()
+        if text.count(bug.old) != 1:
+            raise ValueError(f"{bug.name}: what it replaces stands {text.count(bug.old)} times in {bug.file}")
+        path.write_text(text.replace(bug.old, bug.new))
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "tests.simulation", "--json", "--seeds", str(seeds)),
+                *("--backend", bug.backend, "--processes", str(processes)),
+            ],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"{bug.name}: {done.stderr[-2000:]}") from None
+    failing: dict[str, str] = told["failing"]
+    first = min(failing, key=int, default="")
+    return Found(bug, seeds, len(failing), f"seed {first}: {failing[first]}" if first else "")
+
+
+def look_for_all(seeds: int | None, processes: int) -> Iterator[Found]:
+    """Without a number of seeds: as few as find it, of these steps."""
+    for bug in BUGS:
+        for step in (seeds,) if seeds else STEPS:
+            found = look_for(bug, step, processes)
+            if found.found_in:
+                break
+        yield found
+
+
+def main() -> int:
+    """0 if every bug was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
+    parser.add_argument("--seeds", type=int, help="for each bug (default: until it is found, 5000 at most)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    missed = []
+    for found in look_for_all(options.seeds, options.processes):
+        print(f"{found.found_in:6} of {found.seeds:<6} {found.bug.name:55} {found.example[:100]}", flush=True)
+        if not found.found_in:
+            missed.append(found.bug.name)
+    print(f"{len(BUGS) - len(missed)} of {len(BUGS)} planted bugs found")
+    if missed:
+        print(f"missed: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

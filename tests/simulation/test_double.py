@@ -1,0 +1,131 @@
+"""The double of DynamoDB beside the emulator: the same requests, the same answers, the same refusals."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+from adapters.powertools.store import DynamoDBIdempotencyStore
+from domain.answer import Answer
+from domain.errors import LeaseLostError
+from domain.record import Acquired, Claim
+from tests.simulation.dynamodb import DynamoDBDouble
+from tests.support.aws import TABLE, dynamodb_client, emulated
+from tests.support.clock import FakeClock
+from tests.support.jobs import job
+
+RETENTION = timedelta(seconds=30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _aws() -> Iterator[None]:
+    with emulated():
+        yield
+
+
+class Both:
+    """Asks both, and gives the emulator's answer if they agree."""
+
+    def __init__(self) -> None:
+        self.double = DynamoDBDouble()
+        self.real: Any = dynamodb_client()
+
+    def update_item(self, **request: Any) -> Any:
+        return self._ask("update_item", request)
+
+    def get_item(self, **request: Any) -> Any:
+        return self._ask("get_item", request)
+
+    def _ask(self, name: str, request: dict[str, Any]) -> Any:
+        answers = []
+        for client in (self.double, self.real):
+            try:
+                answers.append(_plain(getattr(client, name)(**request)))
+            except ClientError as error:
+                answers.append((error.response["Error"]["Code"], _plain(error.response.get("Item"))))
+        assert answers[0] == answers[1], (name, request)
+        return getattr(self.real, name)(**request) if name == "get_item" else self._answer(answers[1])
+
+    def _answer(self, answer: Any) -> Any:
+        if isinstance(answer, tuple):
+            code, item = answer
+            told: Any = {"Error": {"Code": code}} | ({"Item": json.loads(item)} if item else {})
+            raise ClientError(told, "UpdateItem")
+        return json.loads(answer) if answer else {}
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return json.dumps({name: one for name, one in value.items() if name != "ResponseMetadata"}, sort_keys=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_store_sees_no_difference(seed: int) -> None:
+    """Random requests of the port, on a few keys; each request of the layer goes to both."""
+    chance, clock = Random(seed), FakeClock()
+    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both())  # type: ignore[arg-type]
+    store = DynamoDBIdempotencyStore(layer, clock, RETENTION)
+    claims: list[Claim] = []
+    landed = 0
+    for _ in range(80):
+        clock.advance(seconds=chance.choice((0, 1, 5, 40)))
+        wanted = job(f"seed-{seed}-{chance.randint(0, 1)}", amount=chance.randint(0, 1))
+        if chance.random() < 0.2:
+            wanted = replace(wanted, fingerprint=f"other:{wanted.fingerprint}")
+        try:
+            if not claims or chance.random() < 0.5:
+                lease = timedelta(seconds=chance.choice((0, 3, 10)))
+                answer = store.claim(wanted, owner=f"o{chance.randint(0, 1)}", lease=lease)
+                claims += [answer.claim] if isinstance(answer, Acquired) else []
+            else:
+                claim = chance.choice(claims)
+                match chance.randint(0, 3):
+                    case 0:
+                        store.complete(claim, chance.choice((Answer("1"), Answer("null", "too large"))))
+                    case 1:
+                        store.release(claim, "OSError", forget_payload=chance.random() < 0.5)
+                    case 2:
+                        store.renew(claim, timedelta(seconds=5))
+                    case _:
+                        store.find(claim.key)
+            landed += 1
+        except LeaseLostError:
+            pass
+    assert landed > 20
+
+
+GOOD: dict[str, Any] = {
+    "TableName": TABLE,
+    "Key": {"id": {"S": "refusals"}},
+    "UpdateExpression": "SET #a = :a",
+    "ConditionExpression": "attribute_not_exists(#id)",
+    "ExpressionAttributeNames": {"#a": "a", "#id": "id"},
+    "ExpressionAttributeValues": {":a": {"S": "x"}},
+}
+REFUSED: dict[str, dict[str, Any]] = {
+    "unused name": {"ExpressionAttributeNames": {"#a": "a", "#id": "id", "#unused": "u"}},
+    "unused value": {"ExpressionAttributeValues": {":a": {"S": "x"}, ":unused": {"S": "u"}}},
+    "missing name": {"ExpressionAttributeNames": {"#a": "a"}},
+    "missing value": {"UpdateExpression": "SET #a = :b", "ExpressionAttributeValues": {":a": {"S": "x"}}},
+    "empty key": {"Key": {"id": {"S": ""}}},
+    "too large": {"ExpressionAttributeValues": {":a": {"S": "x" * 409_600}}},
+    "condition": {"ConditionExpression": "#id = :a"},
+}
+
+
+@pytest.mark.parametrize("changes", REFUSED.values(), ids=REFUSED)
+def test_what_the_emulator_refuses_the_double_refuses(changes: dict[str, Any]) -> None:
+    codes = []
+    for client in (DynamoDBDouble(), boto3.client("dynamodb")):
+        with pytest.raises(ClientError) as refused:
+            client.update_item(**{**GOOD, **changes})
+        codes.append(refused.value.response["Error"]["Code"])
+    assert codes[0] == codes[1]

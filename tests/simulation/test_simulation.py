@@ -1,0 +1,95 @@
+"""The simulator itself: some seeds, the same over both stores, replayed exactly, and that it can fail and shrink."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from domain.record import Record
+from tests.simulation import planted
+from tests.simulation.__main__ import EXPECTED, Tally, chunk
+from tests.simulation.dynamodb import dynamodb_backend
+from tests.simulation.plan import plan
+from tests.simulation.planted import BUGS, ROOT, look_for
+from tests.simulation.run import memory_backend, simulate
+from tests.simulation.shrink import shrink
+
+SEEDS = 600
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    return chunk(0, SEEDS, "memory")
+
+
+def test_every_rule_holds(tally: Tally) -> None:
+    assert tally.failing == {}
+
+
+def test_calm_and_hostile_worlds_both_ran(tally: Tally) -> None:
+    assert {plan(seed).hostile for seed in range(SEEDS)} == {True, False}
+    assert tally.never_met() == []
+    assert set(EXPECTED) == set(tally.counts)
+
+
+def test_a_count_of_zero_is_told() -> None:
+    tally = chunk(0, 2, "memory")
+    assert "windows: retention over" in tally.never_met()
+
+
+def test_both_stores_give_the_same_traces() -> None:
+    assert chunk(5_000, 5_060, "both").failing == {}
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
+def test_a_seed_replays_exactly_whatever_the_hash_seed(hash_seed: str) -> None:
+    code = "from tests.simulation.plan import plan; from tests.simulation.run import simulate; "
+    code += "print(*[line for seed in range(40) for line in simulate(plan(seed)).trace], sep='\\n')"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [line for seed in range(40) for line in simulate(plan(seed)).trace]
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is never live."""
+    monkeypatch.setattr(Record, "lease_is_over", lambda self, now: True)
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_what_fails_is_made_small_and_still_fails() -> None:
+    failing = next(seed for seed in range(200) if simulate(plan(seed)).violation)
+    small = shrink(plan(failing), memory_backend)
+    assert small.violation is not None
+    assert len(small.plan.messages) <= len(plan(failing).messages)
+    assert not any(simulate(smaller).violation == small.violation for smaller in small.plan.simpler())
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_the_difference_between_stores_is_told() -> None:
+    assert any("the stores differ" in one for one in chunk(0, 60, "both").failing.values())
+
+
+def test_every_planted_bug_has_its_place() -> None:
+    for bug in BUGS:
+        assert (ROOT / "src" / bug.file).read_text().count(bug.old) == 1, bug.name
+    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20
+
+
+@pytest.mark.parametrize("name", ["unconditional release", "acknowledging a deferred message"])
+def test_a_planted_bug_is_found(name: str) -> None:
+    (bug,) = [one for one in BUGS if one.name == name]
+    assert look_for(bug, 40).found_in > 0
+
+
+def test_a_bug_that_is_none_is_not_found() -> None:
+    none = planted.Bug(
+        "none", planted.MEMORY, "max_answer_bytes: int | None = None", "max_answer_bytes: int | None = 100_000"
+    )
+    assert look_for(none, 20).found_in == 0
+
+
+def test_the_double_answers_for_a_whole_run() -> None:
+    told = plan(11)
+    assert simulate(told, dynamodb_backend).trace == simulate(told).trace != ()
