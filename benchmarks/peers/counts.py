@@ -32,6 +32,9 @@ class Counts:
     still_queued: int
     receives: int
     """The largest receive count seen."""
+    timeouts: int
+    """Invocations that were killed at the time-out."""
+    seconds: float
 
     @property
     def faults(self) -> tuple[int, int, int]:
@@ -46,6 +49,8 @@ def count(
     letters: Iterable[Job],
     queued: int,
     receives: int,
+    timeouts: int = 0,
+    seconds: float = 0,
 ) -> Counts:
     """`ledger` holds the lines that operations and answers left, in order."""
     well, ill = {name_of(job) for job in healthy}, {name_of(job) for job in bad}
@@ -61,6 +66,8 @@ def count(
         other_answers=_other_answers(ledger),
         still_queued=queued,
         receives=receives,
+        timeouts=timeouts,
+        seconds=round(seconds, 1),
     )
 
 

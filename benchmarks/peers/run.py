@@ -18,7 +18,7 @@ from benchmarks.peers.scenarios import Scenario
 from benchmarks.peers.trial import Trial
 from entrypoints.emulator.launcher import PROJECT, emulator, only_environment
 
-SIDE_BY_SIDE: Final = 24
+SIDE_BY_SIDE: Final = 16
 
 
 @dataclass(slots=True)
@@ -38,13 +38,14 @@ def run(scenarios: Sequence[Scenario], peers: Sequence[Peer], tell: Any = print)
         environment = aws.environment() | {"PATH": os.defpath, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'src'}"}
         with only_environment(aws.environment()):
             config = Config(max_pool_connections=4 * SIDE_BY_SIDE)
-            clients = boto3.client("sqs", config=config), boto3.client("dynamodb", config=config)
+            sqs, dynamodb = boto3.client("sqs", config=config), boto3.client("dynamodb", config=config)
         trials = [
             Trial(
                 number=number,
                 scenario=scenario,
                 peer=peer,
-                clients=clients,
+                sqs=sqs,
+                dynamodb=dynamodb,
                 port=aws.port,
                 folder=Path(folder),
                 command=commands[peer.name],
@@ -55,10 +56,11 @@ def run(scenarios: Sequence[Scenario], peers: Sequence[Peer], tell: Any = print)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             running = {pool.submit(trial.run): trial for trial in trials}
             for done in as_completed(running):
-                trial, counts = running[done], done.result()
+                trial, (counts, versions) = running[done], done.result()
                 results.counts[trial.scenario.name, trial.peer.name] = counts
-                results.versions[trial.peer.name] = trial.versions
-                tell(f"{len(results.counts)}/{len(trials)} {trial.peer.name}: {trial.scenario.name}: {counts.faults}")
+                results.versions[trial.peer.name] = versions
+                told = f"{trial.peer.name}: {trial.scenario.name}: {counts.faults} in {counts.seconds} s"
+                tell(f"{len(results.counts)}/{len(trials)} {told}")
     results.seconds = time.monotonic() - began
     return results
 

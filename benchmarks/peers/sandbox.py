@@ -13,7 +13,11 @@ from typing import Any
 
 
 class SandboxDiedError(Exception):
-    """The process ended, or was killed at its time-out; nobody knows what it did."""
+    """The process ended; nobody knows what it did."""
+
+
+class TimedOutError(SandboxDiedError):
+    """It was killed at the time-out."""
 
 
 class Sandbox:
@@ -59,7 +63,7 @@ class Sandbox:
             read = os.read(file, 65536) if ready else b""
             if not read:
                 self.kill()
-                raise SandboxDiedError
+                raise SandboxDiedError if ready else TimedOutError
             self._buffer += read
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)

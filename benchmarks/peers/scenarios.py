@@ -1,12 +1,12 @@
 """The list of faults. Every peer goes through all of them; what is expected is the same for all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.peers.counts import Job
 from benchmarks.peers.store_proxy import Mode
-from benchmarks.peers.workers.operation import Script
+from benchmarks.peers.workers.operation import Script, Step
 
 TIMEOUT: Final = 5
 """Lambda's, in seconds."""
@@ -45,8 +45,16 @@ class Scenario:
 
     @property
     def is_about_the_store(self) -> bool:
-        steps = [step for script in self.scripts for point in script.values() for step in point]
-        return self.store is not None or any(step[0] == "store" for step in steps)
+        return self.store is not None or any(step[0] == "store" for step in self._steps())
+
+    @property
+    def may_time_out(self) -> bool:
+        """By what it does to a worker, on any machine."""
+        return self.is_about_the_store or any(step[0] == "wait" and step[1] > 1 for step in self._steps())
+
+    def _steps(self) -> Iterable[Step]:
+        scripts = (*self.scripts, self.always)
+        return (step for script in scripts for point in script.values() for step in point)
 
     @property
     def healthy(self) -> list[Job]:
@@ -61,7 +69,8 @@ def jobs(count: int, **more: Any) -> Bodies:
 NO_ID: Final = {"amount": 1}
 OTHER: Final = {"job_id": "job", "amount": 2}
 POISON: Final = {"job_id": "poison", "poison": True}
-FALSY: Final = tuple({"job_id": f"{answer!r}", "answer": answer} for answer in (0, [], "", False, None))
+FALSY_ANSWERS: Final[tuple[object, ...]] = (0, [], "", False, None)
+FALSY: Final[Bodies] = tuple({"job_id": f"{answer!r}", "answer": answer} for answer in FALSY_ANSWERS)
 
 SCENARIOS: Final = (
     Scenario(name="sent twice, one after the other", rounds=((ONE,), (ONE,)), short=True),
@@ -94,7 +103,7 @@ SCENARIOS: Final = (
         workers=2,
     ),
     Scenario(name="answers 0, [], '', false, null replayed", rounds=(FALSY, FALSY)),
-    Scenario(name="no job_id, sent twice", rounds=((NO_ID,), (NO_ID,)), bad=(NO_ID,), short=True),
+    Scenario(name="no job_id, sent twice", rounds=((NO_ID,), (NO_ID,)), bad=(NO_ID,)),
     Scenario(name="another payload under the same id", rounds=((ONE,), (OTHER,)), bad=(OTHER,)),
     Scenario(name="fails twice, then works", scripts=({"before": [["raise"]]},) * 2),
     Scenario(name="permanent error", rounds=((POISON,),), bad=(POISON,)),
@@ -107,7 +116,7 @@ SCENARIOS: Final = (
         environment={"JOB_CONCURRENCY": "1"},
     ),
     Scenario(name="store away for 3 s at the claim", store=("cut", 3)),
-    Scenario(name="store away for 40 s at the claim", store=("cut", 40)),
+    Scenario(name="store away for 50 s at the claim", store=("cut", 50)),
     Scenario(name="store throttles for 3 s at the claim", store=("throttle", 3)),
     Scenario(name="claim landed, its answer lost", store=("lose", 1)),
     Scenario(name="store away for 1 s at the completion", scripts=({"after": [["store", "cut", 1]]},)),

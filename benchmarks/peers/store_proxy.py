@@ -1,12 +1,14 @@
-"""Between a worker and DynamoDB: cuts, throttles, or loses the answer to what landed. Peers differ in their SDKs, not here.
+"""Between a worker and DynamoDB: cuts, throttles, or loses the answer to what landed, whatever SDK a peer uses.
 
-An operation starts a fault itself by `POST /_fault` with `[mode, seconds or number]`: so it begins exactly after the effect.
+An operation may start a fault itself, by `POST /_fault` with `[mode, seconds or number]`: right after its effect, say.
 """
 
 import json
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -26,6 +28,7 @@ class StoreProxy:
         self.port = port
         self._until: dict[str, float] = {}
         self._to_lose = 0
+        self._paused = False
         self._lock = Lock()
         self._server = _Server(("127.0.0.1", 0), _handler_for(self))
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
@@ -42,14 +45,23 @@ class StoreProxy:
                 self._until[mode] = time.monotonic() + amount
 
     def is_on(self, mode: Mode) -> bool:
-        return time.monotonic() < self._until.get(mode, 0)
+        return not self._paused and time.monotonic() < self._until.get(mode, 0)
 
     def loses(self, operation: str) -> bool:
         """Whether this answer is one to lose; counts it."""
         with self._lock:
-            is_lost = operation not in READS and self._to_lose > 0
+            is_lost = not self._paused and operation not in READS and self._to_lose > 0
             self._to_lose -= is_lost
             return is_lost
+
+    @contextmanager
+    def without_faults(self) -> Iterator[None]:
+        """Time passes all the same."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
 
     def close(self) -> None:
         self._server.shutdown()
@@ -70,7 +82,7 @@ def _handler_for(proxy: StoreProxy) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if self.path == "/_fault":
                 proxy.start(*json.loads(body))
@@ -110,7 +122,7 @@ def _handler_for(proxy: StoreProxy) -> type[BaseHTTPRequestHandler]:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
 
-        def log_message(self, format: str, *arguments: Any) -> None:
+        def log_message(self, *arguments: Any) -> None:
             pass
 
     return Handler

@@ -4,8 +4,9 @@
 # ///
 """idemkit's queue consumer over its DynamoDB backend, with every option that it has for our faults.
 
-It has no Lambda entrypoint: the loop over the records stands where its own poll loop would, RETRY is reported as a failed
-item. The key is the job's id; the preset of its SQS helper, SQS's message id, tells nothing of a job that is sent twice.
+It has no Lambda entrypoint: the loop over the records stands where its own poll loop would, and RETRY is reported as a
+failed item. The key is the job's id; SQS's message id, the preset of its SQS helper, is another one when a job is sent
+twice.
 """
 
 import json
@@ -17,6 +18,8 @@ from idemkit import ConsumerAction, DynamoBackend, IdempotentConsumer, QueueConf
 
 from benchmarks.peers.workers.operation import note_answer, operate
 from benchmarks.peers.workers.runtime import serve
+
+WARM_UP = "warm-up"
 
 sqs = boto3.client("sqs")
 
@@ -39,9 +42,10 @@ consumer = IdempotentConsumer(
 )
 
 
-@consumer.handle
+@consumer.handle  # type: ignore[untyped-decorator]
 def process(record: Any) -> object:
-    return operate(json.loads(record["body"]))
+    job = json.loads(record["body"])
+    return None if job["job_id"] == WARM_UP else operate(job)
 
 
 def is_done(record: Any) -> bool:
@@ -64,4 +68,7 @@ def handler(event: Any, context: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    consumer.dispatch_sync(  # connects, which others do when they are imported
+        {"body": json.dumps({"job_id": WARM_UP}), "attributes": {"ApproximateReceiveCount": "1"}}
+    )
     serve(handler, "idemkit", "aioboto3", "aiobotocore", "boto3")

@@ -1,4 +1,4 @@
-"""A sandbox as Lambda has one: takes an invocation a line from standard input until it is killed. Standard library only."""
+"""A sandbox as Lambda has one: takes an invocation a line until it is killed. Standard library only."""
 
 import json
 import os
