@@ -53,14 +53,27 @@ def _uv(*arguments: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def _peer(name: str, worker: str, **options: object) -> Peer:
-    python = project_python if worker == "onejob_worker" else partial(script_python, worker)
-    return Peer(name=name, module=f"benchmarks.peers.workers.{worker}", python=python, **options)  # type: ignore[arg-type]
+IN: Final = "benchmarks.peers.workers"
+_powertools_python: Final = partial(script_python, "powertools_worker")
 
-
-ONEJOB: Final = _peer("onejob", "onejob_worker")
-POWERTOOLS: Final = _peer("Powertools, as documented", "powertools_worker")
-CHECKED: Final = _peer("Powertools, all checks on", "powertools_worker", environment={"PEER_CHECKS": "1"})
-IDEMKIT: Final = _peer("idemkit", "idemkit_worker", key="effective_key")
-CONTROL: Final = _peer("no idempotency", "control_worker", uses_store=False)
+ONEJOB: Final = Peer(name="onejob", module=f"{IN}.onejob_worker", python=project_python)
+POWERTOOLS: Final = Peer(name="Powertools, as documented", module=f"{IN}.powertools_worker", python=_powertools_python)
+CHECKED: Final = Peer(
+    name="Powertools, all checks on",
+    module=f"{IN}.powertools_worker",
+    python=_powertools_python,
+    environment={"PEER_CHECKS": "1"},
+)
+IDEMKIT: Final = Peer(
+    name="idemkit",
+    module=f"{IN}.idemkit_worker",
+    python=partial(script_python, "idemkit_worker"),
+    key="effective_key",
+)
+CONTROL: Final = Peer(
+    name="no idempotency",
+    module=f"{IN}.control_worker",
+    python=partial(script_python, "control_worker"),
+    uses_store=False,
+)
 PEERS: Final = (ONEJOB, POWERTOOLS, CHECKED, IDEMKIT, CONTROL)

@@ -66,8 +66,8 @@ def run(scenarios: Sequence[Scenario], peers: Sequence[Peer], tell: Any = print)
 
 
 def _pairs(scenarios: Sequence[Scenario], peers: Sequence[Peer]) -> Iterable[tuple[Scenario, Peer]]:
-    """The longest outage first, so that its waiting passes beside the rest."""
-    for scenario in sorted(scenarios, key=lambda one: -one.store[1] if one.store else 0):
+    """Outages and what must be buried first: their waiting passes beside the rest."""
+    for scenario in sorted(scenarios, key=lambda one: (not one.is_about_the_store, not one.bad)):
         for peer in peers:
             if peer.uses_store or not scenario.is_about_the_store:
                 yield scenario, peer

@@ -83,7 +83,7 @@ SCENARIOS: Final = (
     ),
     Scenario(name="sent twice, in one batch", rounds=((ONE, ONE),)),
     Scenario(name="killed before the effect", scripts=(KILL_BEFORE,)),
-    Scenario(name="killed between effect and record", scripts=({"after": [["kill"]]},), window=True, short=True),
+    Scenario(name="killed between effect and record", scripts=({"after": [["kill"]]},), window=True),
     Scenario(name="killed after the record, before the delete", scripts=({"end": [["kill"]]},), short=True),
     Scenario(name="ended by Lambda's time-out before the effect", scripts=({"before": [["wait", 60]]},)),
     Scenario(
