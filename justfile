@@ -77,3 +77,7 @@ planted seeds="":
 # `onejob run` of 100,000 small jobs: rate and memory, beside what the disk can do
 bench-run jobs="100000":
     uv run --frozen python benchmarks/run_file.py {{ jobs }}
+
+# the same faults against onejob, Powertools and idemkit: writes docs/peers.md (about 3 minutes)
+peers *options:
+    uv run --frozen python -m benchmarks.peers {{ options }}
