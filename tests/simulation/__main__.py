@@ -104,9 +104,10 @@ def main() -> int:
     began, total, told = time.monotonic(), Tally(), 0.0
     try:
         for total in run(options.start, options.seeds, options.backend, options.processes):
-            if not options.json and sys.stderr.isatty() and time.monotonic() - told > 1:
+            if not options.json and time.monotonic() - told > (1 if sys.stderr.isatty() else 30):
                 told = time.monotonic()
-                print(f"\r{total.seeds} of {options.seeds} seeds, {len(total.failing)} fail", end="", file=sys.stderr)
+                end = "\r" if sys.stderr.isatty() else "\n"
+                print(f"{total.seeds} of {options.seeds} seeds, {len(total.failing)} fail", end=end, file=sys.stderr)
     except KeyboardInterrupt:
         print("\ninterrupted; what was done:", file=sys.stderr)
     took = time.monotonic() - began
