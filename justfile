@@ -69,3 +69,7 @@ kill-test kills="50" seed="1":
 # `onejob run` of 100,000 small jobs: rate and memory, beside what the disk can do
 bench-run jobs="100000":
     uv run --frozen python benchmarks/run_file.py {{ jobs }}
+
+# beside bare Powertools, idemkit and two queues: a table with goals, JSON and a plot in benchmarks/results (--quick: 3 minutes)
+bench *options:
+    PYTHONPATH=src:. uv run --frozen --group bench python -m benchmarks {{ options }}
