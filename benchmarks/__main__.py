@@ -32,29 +32,30 @@ PACKAGES: Final = (
 PAIRS: Final = 7
 
 
-def measures(*, quick: bool) -> Mapping[str, Callable[[], Section]]:
+def measures(*, quick: bool, jobs: int) -> Mapping[str, Callable[[], Section]]:
     """By name, in the order in which they are taken."""
     return {
         "wall": lambda: wall(PAIRS),
         "cpu": lambda: cpu(PAIRS, 100 if quick else 400),
         "start": lambda: starting(PAIRS),
         "spending": spending,
-        "in-process": lambda: in_process(PAIRS, 2_000 if quick else 20_000),
-        "queues": lambda: queues(PAIRS, 500, 0) if quick else queues(PAIRS, 2_000, 100_000),
+        "in-process": lambda: in_process(PAIRS, 1_000 if quick else 5_000),
+        "queues": lambda: queues(PAIRS, 200, jobs) if quick else queues(PAIRS, 2_000, jobs),
         "growth": lambda: growth(3 if quick else PAIRS, 100 if quick else 10_000),
     }
 
 
 def main() -> None:
     """Measure, print, write."""
-    known = measures(quick=False)
+    known = measures(quick=False, jobs=0)
     parser = argparse.ArgumentParser(prog="just bench", description="onejob beside bare Powertools and queues.")
     parser.add_argument("--quick", action="store_true", help="less of everything; for a look, not for the record")
     parser.add_argument(
         "--only", nargs="+", choices=known, default=list(known), metavar="MEASURE", help=", ".join(known)
     )
+    parser.add_argument("--jobs", type=int, help="of the one long run of queues (100,000; quick: 2,000)")
     options = parser.parse_args()
-    chosen = measures(quick=options.quick)
+    chosen = measures(quick=options.quick, jobs=options.jobs or (2_000 if options.quick else 100_000))
     began = datetime.now(UTC)
     sections = []
     for name in options.only:

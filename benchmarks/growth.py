@@ -2,20 +2,21 @@
 
 import resource
 import time
-from functools import partial
+from collections.abc import Callable
 from typing import Final
 
 from benchmarks import sides
 from benchmarks.handling import LATENCY_MS, OPERATION_MS
 from benchmarks.pairs import Comparison, Section, in_turn
-from benchmarks.sides import all_done, events, messages
+from benchmarks.sides import Handle, all_done, events, messages
 from benchmarks.stand_in import stand_in
 
 JOBS: Final = (1, 10, 100, 10_000)
+MANY: Final = 10_000
+PAIRS_OF_MANY: Final = 3
 THREADS: Final = (1, 2, 4, 8, 16)
-BATCHES: Final = tuple(range(1, 11))
 LARGEST_BATCH: Final = 16
-REPEATS: Final = 3
+BATCHES: Final = tuple(range(1, 11))
 
 
 def growth(pairs: int, most_jobs: int) -> Section:
@@ -23,21 +24,16 @@ def growth(pairs: int, most_jobs: int) -> Section:
     comparisons: list[Comparison] = []
     with stand_in(0) as url:
         for jobs in filter(lambda number: number <= most_jobs, JOBS):
-            rounds = [[sides.fresh(_many, url, name, jobs) for name in ("onejob", "bare")] for _ in range(pairs)]
+            number = min(pairs, PAIRS_OF_MANY) if jobs >= MANY else pairs
+            rounds = [[sides.fresh(_many, url, name, jobs) for name in ("onejob", "bare")] for _ in range(number)]
             for index, (what, unit) in enumerate((("time a job", "ms"), ("memory", "MB"))):
                 onejob, bare = ([measured[index] for measured in side] for side in zip(*rounds, strict=True))
                 comparisons.append(_compared(f"{jobs} jobs, {what}", unit, onejob, bare))
     with stand_in(LATENCY_MS / 1000) as url:
-        for threads in THREADS:
-            onejob, bare = in_turn(
-                pairs, *(partial(sides.fresh, _batch, url, name, threads, LARGEST_BATCH) for name in ("onejob", "bare"))
-            )
+        for threads, (onejob, bare) in zip(THREADS, sides.fresh(_threads, url, pairs), strict=True):
             comparisons.append(_compared(f"{threads} threads, batch of {LARGEST_BATCH}", "ms", onejob, bare))
-        for batch in BATCHES:
-            onejob, bare = in_turn(
-                pairs, *(partial(sides.fresh, _batch, url, name, batch, batch) for name in ("onejob", "bare"))
-            )
-            comparisons.append(_compared(f"batch of {batch}", "ms", onejob, bare))
+        for batch, (onejob, bare) in zip(BATCHES, sides.fresh(_batches, url, pairs), strict=True):
+            comparisons.append(_compared(f"batch of {batch}, 10 threads", "ms", onejob, bare))
     return Section("growth", comparisons)
 
 
@@ -57,15 +53,34 @@ def _many(url: str, side: str, jobs: int) -> tuple[float, float]:
     return took * 1000 / jobs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _batch(url: str, side: str, threads: int, batch: int) -> float:
-    """Milliseconds for a batch of jobs of 50 ms, the best of three: what a noisy machine adds is not the question."""
-    sides.enter(url, threads)
-    handle = sides.side(side)
+def _threads(url: str, pairs: int) -> list[tuple[list[float], list[float]]]:
+    """Milliseconds for a large batch of jobs of 50 ms, by the number of threads; the bare handler has one."""
+    handles = []
+    for threads in THREADS:
+        sides.enter(url, threads)
+        handles.append(sides.onejob())
+    *onejob, bare = in_turn(pairs, *(_timed(handle, LARGEST_BATCH) for handle in (*handles, sides.bare())))
+    return [(times, bare) for times in onejob]
+
+
+def _batches(url: str, pairs: int) -> list[tuple[list[float], list[float]]]:
+    """Milliseconds for a batch of jobs of 50 ms, by its size."""
+    sides.enter(url)
+    onejob, bare = sides.onejob(), sides.bare()
+    measured = []
+    for batch in BATCHES:
+        ours, theirs = in_turn(pairs, _timed(onejob, batch), _timed(bare, batch))
+        measured.append((ours, theirs))
+    return measured
+
+
+def _timed(handle: Handle, batch: int) -> Callable[[], float]:
     all_done(handle, events(messages(batch, ms=1), batch))
-    times = []
-    for _ in range(REPEATS):
+
+    def measure() -> float:
         event = events(messages(batch, ms=OPERATION_MS), batch)
         began = time.perf_counter()
         all_done(handle, event)
-        times.append((time.perf_counter() - began) * 1000)
-    return min(times)
+        return (time.perf_counter() - began) * 1000
+
+    return measure
