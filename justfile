@@ -81,3 +81,7 @@ bench-run jobs="100000":
 # the same faults against onejob, Powertools and idemkit: writes docs/peers.md (about 3 minutes)
 peers *options:
     uv run --frozen python -m benchmarks.peers {{ options }}
+
+# beside bare Powertools, idemkit and two queues: a table with goals, JSON and a plot in benchmarks/results (--quick: 3 minutes)
+bench *options:
+    PYTHONPATH=src:. uv run --frozen --group bench python -m benchmarks {{ options }}

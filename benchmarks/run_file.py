@@ -47,6 +47,7 @@ def run(folder: Path, *options: str) -> dict[str, Any]:
         "executed": summary["executed"],
         "skipped": summary["skipped"],
         "per_second": round(jobs / summary["seconds"]),
+        "seconds": summary["seconds"],
     }
 
 

@@ -64,6 +64,8 @@ class PowertoolsTelemetry:
         self._logger = logging.getLogger(service)  # which the line above has set up
         self._values: SimpleQueue[tuple[str, MetricUnit, float]] = SimpleQueue()
         self._flushing = Lock()
+        self._metrics = self._new_metrics()
+        """Only for who holds the lock: making another costs as much as filling it."""
 
     def finished(self, trace: Trace) -> None:
         job, outcome = trace.job, trace.outcome
@@ -88,7 +90,8 @@ class PowertoolsTelemetry:
                 if answer.omitted:
                     self._count("AnswerOmitted")
             case Failed(Failure.COMPLETION_LOST):
-                self._emit([("CompletionLost", MetricUnit.Count, 1)])  # at once: the process may not live to flush
+                # at once: the process may not live to flush
+                self._emit([("CompletionLost", MetricUnit.Count, 1)], self._new_metrics())
             case Failed(reason) if reason in _LOUD:
                 self._count(_LOUD[reason])
 
@@ -132,7 +135,8 @@ class PowertoolsTelemetry:
         """Emit the metrics gathered so far."""
         with self._flushing:
             while values := self._taken():
-                self._emit(values)
+                self._emit(values, self._metrics)
+                self._metrics.clear_metrics()
 
     def _taken(self) -> list[tuple[str, MetricUnit, float]]:
         values: list[tuple[str, MetricUnit, float]] = []
@@ -143,10 +147,12 @@ class PowertoolsTelemetry:
             pass
         return values
 
-    def _emit(self, values: list[tuple[str, MetricUnit, float]]) -> None:
+    def _new_metrics(self) -> EphemeralMetrics:
+        return EphemeralMetrics(service=self._service, namespace=self._metrics_namespace)
+
+    def _emit(self, values: list[tuple[str, MetricUnit, float]], metrics: EphemeralMetrics) -> None:
         if not self._metrics_enabled:
             return
-        metrics = EphemeralMetrics(service=self._service, namespace=self._metrics_namespace)
         for name, unit, value in values:
             metrics.add_metric(name, unit, value)
         line = json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))

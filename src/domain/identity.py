@@ -69,7 +69,7 @@ def clean_id(value: Json, member: str) -> str:
     if not isinstance(value, str):
         raise InvalidJobError("invalid_payload", f"{member}: expected string")
     text = unicodedata.normalize("NFC", value)
-    if any(_is_unprintable(character) for character in text):
+    if not text.isprintable() and any(_is_unprintable(character) for character in text):
         raise InvalidJobError(f"invalid_{member}", "control, format, unassigned or separator character")
     if text != text.strip():
         raise InvalidJobError(f"invalid_{member}", "leading or trailing white space")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from adapters.powertools.record import FencedRecord, to_ms
@@ -46,8 +47,13 @@ class Write:
 
     def names(self, schema: Mapping[str, str]) -> dict[str, str]:
         """Just the attribute names in use; DynamoDB refuses any other."""
-        used = set(re.findall(r"#(\w+)", f"{self.update} {self.condition}"))
-        return {f"#{name}": schema.get(name, name) for name in used}
+        return {f"#{name}": schema.get(name, name) for name in _names_in(f"{self.update} {self.condition}")}
+
+
+@lru_cache
+def _names_in(expressions: str) -> frozenset[str]:
+    """Kept, since few texts come up: what varies from job to job are the values."""
+    return frozenset(re.findall(r"#(\w+)", expressions))
 
 
 def claim(record: FencedRecord, now: datetime) -> Write:

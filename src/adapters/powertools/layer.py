@@ -118,16 +118,22 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         }
 
     def _item_to_data_record(self, item: dict[str, Any]) -> FencedRecord:
-        added = self._deserializer.deserialize({"M": item})
-        return FencedRecord.of(
-            super()._item_to_data_record(item),
-            owner=added.get("owner"),
-            attempts=int(added.get("attempts", 0)),
-            job_id=added.get("job_id"),
-            operation=added.get("operation"),
-            first_seen=added.get("first_seen"),
-            last_error=added.get("last_error"),
-            omitted=added.get("omitted"),
+        read = self._deserializer.deserialize({"M": item})
+        return FencedRecord(
+            idempotency_key=read[self.key_attr],
+            status=read[self.status_attr],
+            expiry_timestamp=read[self.expiry_attr],
+            in_progress_expiry_timestamp=read.get(self.in_progress_expiry_attr),
+            response_data=read.get(self.data_attr),
+            payload_hash=read.get(self.validation_key_attr),
+            sort_key=read[self.sort_key_attr] if self.sort_key_attr is not None else None,
+            owner=read.get("owner"),
+            attempts=int(read.get("attempts", 0)),
+            job_id=read.get("job_id"),
+            operation=read.get("operation"),
+            first_seen=read.get("first_seen"),
+            last_error=read.get("last_error"),
+            omitted=read.get("omitted"),
         )
 
     # What a bare decorator calls.

@@ -120,6 +120,8 @@ class SqsBatchProcessor:
         if invocation.began >= last_start:
             self.events.no_time_to_start(len(messages))
         places = [Place(message, self._read(message)) for message in messages]
+        if len(places) == 1:
+            return self._run_alone(places, invocation)
         running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in _lanes(places)])
         all_ended = running.wait(last_start)
         self._return_unstarted(places)
@@ -131,7 +133,14 @@ class SqsBatchProcessor:
         self._settle(places, invocation, delete=error is not None)
         if error is not None:
             raise error
-        return [place.message.message_id for place in places if not isinstance(place.end, Done)]
+        return _not_done(places)
+
+    def _run_alone(self, places: Sequence[Place], invocation: "_Invocation") -> list[str]:
+        """A message that is the whole batch, in the caller's thread: there is nothing else to settle while it runs."""
+        self._run_lane(places, invocation)
+        self._return_unstarted(places)
+        self._settle(places, invocation, delete=False)
+        return _not_done(places)
 
     def _read(self, message: Message) -> Content:
         try:
@@ -228,6 +237,10 @@ class _Invocation:
     began: datetime
     end: datetime
     request_id: str
+
+
+def _not_done(places: Iterable[Place]) -> list[str]:
+    return [place.message.message_id for place in places if not isinstance(place.end, Done)]
 
 
 def _lanes(places: Iterable[Place]) -> list[list[Place]]:

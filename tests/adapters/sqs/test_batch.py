@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from threading import Event, Semaphore, Thread
+from threading import Event, Semaphore, Thread, get_ident
 from typing import Any
 
 import pytest
@@ -477,3 +477,11 @@ def test_an_interrupt_is_raised_again_after_everything_else_is_settled() -> None
     held = worker.record_of("2")
     assert held is not None
     assert (held.status, held.owner) == (Status.IN_PROGRESS, "run-2")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_message_that_is_the_whole_batch_needs_no_thread_of_its_own(number: int) -> None:
+    threads: set[int] = set()
+    worker = Worker(lambda job, attempt: threads.add(get_ident()), threads=2)
+    assert worker.handle(*(record(str(each), f'{{"job_id":"{each}"}}') for each in range(number))) == []
+    assert (get_ident() in threads) is (number == 1)
