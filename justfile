@@ -69,3 +69,7 @@ kill-test kills="50" seed="1":
 # `onejob run` of 100,000 small jobs: rate and memory, beside what the disk can do
 bench-run jobs="100000":
     uv run --frozen python benchmarks/run_file.py {{ jobs }}
+
+# every store against the model of its port, in so many new lives each (CI: a few hundred, always the same)
+models lives="2000":
+    ONEJOB_MODEL_LIVES={{ lives }} uv run --frozen pytest -q -s tests/models/test_store_model.py -k model_of_its_port
