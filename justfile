@@ -73,3 +73,7 @@ bench-run jobs="100000":
 # every store against the model of its port, in so many new lives each (CI: a few hundred, always the same)
 models lives="2000":
     ONEJOB_MODEL_LIVES={{ lives }} uv run --frozen pytest -q -s tests/models/test_store_model.py -k model_of_its_port
+
+# every schedule of two workers and four deliveries, with a kill and a lapse anywhere (CI: those with few preemptions)
+schedules:
+    ONEJOB_ALL_SCHEDULES=1 uv run --frozen pytest -q -s --durations=5 tests/models/test_every_schedule.py -k promise
