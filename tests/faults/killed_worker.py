@@ -1,7 +1,7 @@
 """Workers that kill themselves where they are told to; run by test_killed_at_every_point.py.
 
-One process is started and imports everything. For each line of JSON that it reads it forks a worker, a process of its own
-with a store of its own, and answers with the status in which that ended (0: unharmed, -9: killed).
+One process is started and imports everything. For each line of JSON that it reads it forks a worker, a process of its
+own with a store of its own, and answers with the status in which that ended (0: unharmed, -9: killed).
 """
 
 import json
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,13 @@ class Points:
         self.passing(f"after {call}")
 
 
-@dataclass
 class KillingStore:
     """A real store, each call between two points."""
 
-    inner: IdempotencyStore
-    points: Points
-
-    @property
-    def max_answer_bytes(self) -> int | None:
-        return self.inner.max_answer_bytes
+    def __init__(self, inner: IdempotencyStore, points: Points) -> None:
+        self.inner = inner
+        self.points = points
+        self.max_answer_bytes = inner.max_answer_bytes
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
         with self.points.around("claim"):
@@ -164,8 +162,8 @@ def forked(order: dict[str, Any]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "sqlite":
-        import adapters.sqlite.store
+        import_module("adapters.sqlite.store")
     else:
-        import tests.support.aws  # noqa: F401
+        import_module("tests.support.aws")
     for line in sys.stdin:
         print(forked(json.loads(line)), flush=True)

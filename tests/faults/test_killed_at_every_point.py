@@ -1,6 +1,7 @@
 """`kill -9` at every boundary of a run, over real stores: a fresh process redelivers, and what was promised is counted.
 
-The boundaries are those of each call of the store (nothing asked yet; landed, and the answer not seen) and of the effect.
+The boundaries are those of each call of the store (nothing asked yet; landed, and the answer not seen) and of the
+effect.
 """
 
 import json
