@@ -77,3 +77,8 @@ models lives="2000":
 # every schedule of two workers and four deliveries, with a kill and a lapse anywhere (CI: those with few preemptions)
 schedules:
     ONEJOB_ALL_SCHEDULES=1 uv run --frozen pytest -q -s --durations=5 tests/models/test_every_schedule.py -k promise
+
+# mutation testing of domain and SQS with the fast tests (minutes); what may survive stands in docs/mutants.md
+mutate *names:
+    uv run --frozen mutmut run {{ names }}
+    uv run --frozen mutmut results

@@ -215,6 +215,7 @@ def test_a_remembered_sending_counts_where_sqs_says_nothing() -> None:
     "attribute",
     [
         text("not json"),
+        text('{"first_sent":"1000"}'),
         text("[" * 100_000),
         text("[1]"),
         text("7"),
