@@ -85,3 +85,16 @@ peers *options:
 # beside bare Powertools, idemkit and two queues: a table with goals, JSON and a plot in benchmarks/results (--quick: 3 minutes)
 bench *options:
     PYTHONPATH=src:. uv run --frozen --group bench python -m benchmarks {{ options }}
+
+# every store against the model of its port, in so many new lives each (CI: a few hundred, always the same)
+models lives="2000":
+    ONEJOB_MODEL_LIVES={{ lives }} uv run --frozen pytest -q -s tests/models/test_store_model.py -k model_of_its_port
+
+# every schedule of two workers and four deliveries, with a kill and a lapse anywhere (CI: those with few preemptions)
+schedules:
+    ONEJOB_ALL_SCHEDULES=1 uv run --frozen pytest -q -s --durations=5 tests/models/test_every_schedule.py -k promise
+
+# mutation testing of domain and SQS with the fast tests (minutes); what may survive stands in docs/mutants.md
+mutate *names:
+    uv run --frozen mutmut run {{ names }}
+    uv run --frozen mutmut results

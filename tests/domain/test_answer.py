@@ -123,3 +123,11 @@ def test_a_value_is_a_fresh_copy_each_time() -> None:
 
 def test_the_text_is_plain_json() -> None:
     assert json.loads(Answer.of({"a": {1}}, None).text) == {"a": [1]}
+
+
+def test_an_answer_is_stored_without_blanks() -> None:
+    assert Answer.of({"a": [1, 2], "b": "é"}, None).text == '{"a":[1,2],"b":"é"}'
+
+
+def test_a_set_of_any_values_has_one_order() -> None:
+    assert Answer.of({10, 9, "a", None}, None).value == ["a", 10, 9, None]

@@ -91,7 +91,7 @@ def test_ids_are_compared_in_normal_form_c() -> None:
         ({"job_id": "1", "tenant": 7}, "invalid_payload: tenant: expected string"),
         ({"job_id": "1", "operation": None}, "invalid_payload: operation: expected string"),
         ({"job_id": "1", "operation": ""}, "invalid_operation: expected 1 to 64"),
-        ({"job_id": "1", "operation": "a b"}, "invalid_operation: expected 1 to 64"),
+        ({"job_id": "1", "operation": "a b"}, "invalid_operation: expected 1 to 64 characters of A-Z a-z 0-9 _ -"),
         ({"job_id": "1", "operation": "a\n"}, "invalid_operation: expected 1 to 64"),
         ({"job_id": "1", "x": float("nan")}, "invalid_payload: not JSON: ValueError"),
         ({"job_id": "1", "x": "\ud800"}, "invalid_payload: not JSON: UnicodeEncodeError"),
@@ -150,13 +150,27 @@ def test_volatile_members_do_not_count_and_their_list_names_the_scheme() -> None
     assert fingerprint_scheme(["a,b"]) != fingerprint_scheme(["a", "b"])
 
 
+def test_a_job_leaves_out_the_volatile_members_of_its_operation() -> None:
+    first, again = (FACTORY.job({"job_id": "1", "a": 1, "sent_at": sent}) for sent in ("now", "later"))
+    assert first.fingerprint == again.fingerprint == fingerprint({"a": 1}, ["sent_at"])
+    unknown = FACTORY.job({"job_id": "1", "operation": "new", "sent_at": "now"})
+    assert unknown.fingerprint == fingerprint({"sent_at": "now"})
+
+
 def test_an_unknown_operation_still_makes_a_job() -> None:
     assert FACTORY.job({"job_id": "1", "operation": "new"}).operation == "new"
 
 
 @pytest.mark.parametrize(
     ("stored", "given", "can"),
-    [("v1:a", "v1:b", True), ("v1:a", "v2:a", False), ("v1-x:a", "v1:a", False), (None, "v1:a", False)],
+    [
+        ("v1:a", "v1:b", True),
+        ("v1:a", "v2:a", False),
+        ("v1-x:a", "v1:a", False),
+        (None, "v1:a", False),
+        ("v1:a:b", "v1:c", True),
+        ("v1:c", "v1:a:b", True),
+    ],
 )
 def test_fingerprints_of_one_scheme_can_be_compared(stored: str | None, given: str, can: bool) -> None:
     assert comparable(stored, given) is can

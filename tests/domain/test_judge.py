@@ -60,3 +60,7 @@ def test_a_claim_knows_itself_by_owner_and_fingerprint_together() -> None:
     assert judge(RUNNING, JOB, "a", NOW) == Acquired(Claim(JOB.key, "a", 3))
     assert judge(RUNNING, job("1", amount=11), "a", NOW) == Mismatch()
     assert judge(DONE, JOB, "a", NOW) == Completed(Answer('"x"'))
+
+
+def test_a_claim_that_knows_itself_knows_the_last_error_too() -> None:
+    assert judge(replace(RUNNING, last_error="E"), JOB, "a", NOW) == Acquired(Claim(JOB.key, "a", 3), "E")

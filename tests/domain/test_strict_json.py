@@ -13,6 +13,8 @@ from domain.strict_json import MAX_DEPTH, Json, canonical, parse
         (" \t\r\n", "empty_body"),
         ("\ufeff", "empty_body"),
         ("not json", "not_json"),
+        ("X", "not_json"),
+        ("\u00a0", "not_json"),
         ('{"a":1} x', "not_json"),
         ("{'a':1}", "not_json"),
         ('{"a":1,"a":2}', "duplicate_member"),
@@ -36,6 +38,20 @@ def test_what_readers_disagree_on_is_refused_with_its_own_reason(text: str, reas
     with pytest.raises(InvalidJobError) as refused:
         parse(text)
     assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a":x}', "not_json: at character 5"),
+        ("[" * 101 + "1" + "]" * 101, "too_deep: more than 100 levels"),
+        ("[" * 100_000, "too_deep: more than 100 levels"),
+    ],
+)
+def test_a_refusal_says_where_or_how_much(text: str, said: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        parse(text)
+    assert str(refused.value) == said
 
 
 def test_whatever_the_decoder_raises_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

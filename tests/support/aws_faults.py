@@ -13,13 +13,17 @@ from unittest.mock import patch
 from botocore.endpoint import Endpoint
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-type AwsFault = Literal["ok", "lost", "unreachable", "timeout", "throttled", "denied", "broken"]
-"""`lost`: it landed, and the answer did not arrive. `timeout`: it never arrived there."""
+type AwsFault = Literal["ok", "lost", "unreachable", "timeout", "throttled", "denied", "broken", "skewed", "expired"]
+"""`lost`: it landed, and the answer did not arrive. `timeout`: it never arrived there. `skewed`, `expired`: this
+machine's clock is so far off that AWS refuses what it signed.
+"""
 
 _ERRORS = {
     "throttled": (400, "ProvisionedThroughputExceededException"),
     "denied": (400, "AccessDeniedException"),
     "broken": (500, "InternalServerError"),
+    "skewed": (403, "RequestTimeTooSkewed"),
+    "expired": (400, "InvalidSignatureException"),
 }
 
 

@@ -42,25 +42,6 @@ def without_old_items(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("fault", ["lost", "unreachable", "timeout", "throttled", "denied", "broken"])
-def test_every_fault_of_the_sdk_is_store_unavailable_and_names_the_request(fault: AwsFault) -> None:
-    store = dynamodb_store(FakeClock(), LEASE)
-    store.claim(JOB, owner="a", lease=LEASE)
-    held = Claim(JOB.key, "a", 1)
-    with aws_requests(UpdateItem=[fault] * 4, GetItem=[fault]) as requests:
-        for call in (
-            lambda: store.claim(JOB, owner="b", lease=LEASE),
-            lambda: store.renew(held, LEASE),
-            lambda: store.complete(held, ANSWER),
-            lambda: store.release(held, "Error"),
-            lambda: store.find(JOB.key),
-        ):
-            with pytest.raises((StoreUnavailableError, LeaseLostError), match=r"DynamoDB|held by another") as seen:
-                call()
-            assert isinstance(seen.value, StoreUnavailableError) or fault == "lost"
-    assert requests.count == {"UpdateItem": 4, "GetItem": 1}, "the SDK does not try again by itself"
-
-
 def test_a_claim_that_landed_unheard_is_recognised_by_the_next_try() -> None:
     store = dynamodb_store(FakeClock(), LEASE)
     with aws_requests(UpdateItem=["lost"]), pytest.raises(StoreUnavailableError):

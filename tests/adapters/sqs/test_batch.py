@@ -207,9 +207,9 @@ def test_records_of_one_job_run_one_after_another_whatever_their_payload() -> No
 
 def test_the_rest_of_a_lane_goes_back_with_the_record_that_stopped_it() -> None:
     worker = Worker(failing("1"))
-    records = [record("a", body(), receives=4), record("b", body(), receives=1), record("c", body("2"))]
-    assert worker.handle(*records) == ["a", "b"]
-    assert worker.queue.timeouts == {"a": 40, "b": 40}
+    lane = [record("a", body(), receives=4), record("b", body()), record("c", body())]
+    assert worker.handle(*lane, record("d", body("2"))) == ["a", "b", "c"]
+    assert worker.queue.timeouts == {"a": 40, "b": 40, "c": 40}
     assert worker.runs == ["1", "2"]
 
 

@@ -116,6 +116,29 @@ def test_a_count_beyond_all_reason_drops_the_detail_and_not_the_facts() -> None:
     assert "detail" not in note(letter)
 
 
+def test_the_words_of_a_note_have_their_lengths() -> None:
+    message = replace(MESSAGE, message_id="m" * 101)
+    letter = note(dead_letter(message, Rejected("r" * 101, "", "e" * 101, 5), "q" * 101))
+    assert [letter[name] for name in ("reason", "error_type", "message_id", "request_id")] == [
+        character * 100 for character in "remq"
+    ]
+
+
+def test_a_note_may_have_a_thousand_bytes_and_no_more() -> None:
+    def written(receives: int) -> str:
+        message = replace(MESSAGE, message_id="m" * 100, receives=receives)
+        rejected = Rejected("r" * 100, "d" * 300, "e" * 100, 5)
+        return str(dead_letter(message, rejected, "q" * 100).attributes["onejob"]["StringValue"])
+
+    digits = 1000 - len(written(0)) + 1
+    assert len(written(10 ** (digits - 1))) == 1000
+    assert "detail" not in written(10**digits)
+
+
+def test_beside_a_body_that_leaves_almost_no_room_only_reason_and_age_are_told() -> None:
+    assert note(bury(body="x" * (MIB - 120))).keys() == {"reason", "first_sent"}
+
+
 @pytest.mark.parametrize("left", [0, 10, 40, 100, 250, 300, 400])
 def test_beside_a_body_that_leaves_little_room_the_age_outlives_the_explanations(left: int) -> None:
     body = "x" * (MIB - left)
@@ -192,6 +215,7 @@ def test_a_remembered_sending_counts_where_sqs_says_nothing() -> None:
     "attribute",
     [
         text("not json"),
+        text('{"first_sent":"1000"}'),
         text("[" * 100_000),
         text("[1]"),
         text("7"),
@@ -230,6 +254,7 @@ def test_a_message_that_nobody_dated_has_no_age() -> None:
         (text("7", "Number.int"), {"DataType": "Number.int", "StringValue": "7"}),
         (binary("AP8="), {"DataType": "Binary", "BinaryValue": b"\x00\xff"}),
         (binary("AP8=", "Binary.png"), {"DataType": "Binary.png", "BinaryValue": b"\x00\xff"}),
+        (text("t", f"String.{'x' * 249}"), {"DataType": f"String.{'x' * 249}", "StringValue": "t"}),
         (text("\t\n\r ~\x7f\x85"), {"DataType": "String", "StringValue": "\t\n\r ~\x7f\x85"}),
         (text("\ud7ff\ue000\ufffd"), {"DataType": "String", "StringValue": "\ud7ff\ue000\ufffd"}),
         (text("\U00010000😀\U0010ffff"), {"DataType": "String", "StringValue": "\U00010000😀\U0010ffff"}),
@@ -268,6 +293,8 @@ def test_an_attribute_arrives_as_it_was_sent(attribute: dict[str, Any], sent: di
         text("t", "StringList"),
         text("t", "Float"),
         text("t", f"String.{'x' * 250}"),
+        binary("AP=8"),
+        binary("AP8=\n"),
     ],
 )
 def test_an_attribute_that_sqs_would_refuse_stays_behind_and_the_rest_goes(attribute: dict[str, Any]) -> None:

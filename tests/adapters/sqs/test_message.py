@@ -63,6 +63,30 @@ def test_an_arn_that_names_no_queue_is_refused_before_anything_runs(arn: str) ->
         read_event({"Records": [BARE | {"eventSourceARN": arn}]})
 
 
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({}, 'expected an SQS batch: {"Records": [...]} with at least one record'),
+        ({"Records": [{}]}, "expected records with eventSource aws:sqs"),
+        ({"Records": [BARE | {"eventSourceARN": "jobs"}]}, "a record's eventSourceARN is not the ARN of a queue"),
+    ],
+)
+def test_an_error_says_what_was_expected(event: object, said: str) -> None:
+    with pytest.raises(NotAnSqsBatchError) as refused:
+        read_event(event)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("group", [7, None, ["g"]])
+def test_a_group_that_is_no_text_is_none(group: object) -> None:
+    assert only(BARE | {"attributes": {"MessageGroupId": group}}).group_id is None
+
+
+def test_a_count_has_fifteen_digits_at_most() -> None:
+    assert only(BARE | {"attributes": {"ApproximateReceiveCount": "9" * 15}}).receives == 10**15 - 1
+    assert only(BARE | {"attributes": {"ApproximateReceiveCount": "9" * 16}}).receives == 1
+
+
 def test_messages_keep_the_order_of_their_records() -> None:
     records = [BARE | {"messageId": message_id} for message_id in ("m2", "m1", "m3")]
     assert [message.message_id for message in read_event({"Records": records})] == ["m2", "m1", "m3"]

@@ -165,8 +165,22 @@ def test_equal_bodies_are_letters_of_their_own_and_without_a_group_wait_for_nobo
         assert {letter["Attributes"]["MessageGroupId"] for letter in receive(url)} == {"m1", "m2"}
 
 
+@pytest.mark.parametrize(("group", "sent"), [("g1", "g1"), (None, "m1")])
+def test_a_fifo_dead_letter_queue_is_sent_a_group_and_a_deduplication_id(group: str | None, sent: str) -> None:
+    letter = DeadLetter(Message("m1", "h1", "{}", f"{ARN}.fifo", group_id=group), {})
+    with stubbed(f"{DEAD}.fifo") as (queue, stub):
+        expected = {
+            "QueueUrl": f"{DEAD}.fifo",
+            "MessageBody": "{}",
+            "MessageGroupId": sent,
+            "MessageDeduplicationId": "m1",
+        }
+        stub.add_response("send_message", {"MessageId": "m2"}, expected)
+        queue.bury(letter)
+
+
 def test_without_a_dead_letter_queue_nothing_can_be_buried() -> None:
-    with pytest.raises(QueueUnavailableError, match="DEAD_LETTER_QUEUE_URL is not set"):
+    with pytest.raises(QueueUnavailableError, match=r"^DEAD_LETTER_QUEUE_URL is not set$"):
         SqsQueue(never, None).bury(LETTER)
 
 
@@ -272,6 +286,25 @@ def test_a_request_that_fails_counts_whole_and_stops_no_other(request_name: str)
         settle = queue.delete if request_name == "delete_message_batch" else visibility(queue)
         expected = ["AccessDenied"] * 10 + ["ReceiptHandleIsInvalid"] * 3 + ["RequestThrottled"] * 5
         assert settle([MESSAGE] * 25) == expected
+
+
+def test_an_answer_that_lacks_what_it_should_have_is_taken_as_it_is() -> None:
+    nameless: Any = [{"Id": "0", "SenderFault": True}]
+    with only_environment(UNCONFIGURED):
+        made = client()
+    answers = iter([{"Successful": []}, {"Failed": nameless}])
+    made.delete_message_batch = lambda **_: next(answers)  # type: ignore[method-assign, assignment]
+    queue = SqsQueue(lambda: made, None)
+    assert (queue.delete([MESSAGE]), queue.delete([MESSAGE])) == ([], ["unknown"])
+
+
+def test_an_endpoint_may_end_in_a_slash() -> None:
+    with only_environment(UNCONFIGURED):
+        made = client(endpoint_url="http://127.0.0.1:1/")
+    asked: list[Any] = []
+    made.delete_message_batch = lambda **request: asked.append(request) or {}  # type: ignore[method-assign, assignment, func-returns-value]
+    SqsQueue(lambda: made, None).delete([MESSAGE])
+    assert asked[0]["QueueUrl"] == "http://127.0.0.1:1/210987654321/jobs"
 
 
 @pytest.mark.usefixtures("unconfigured")

@@ -84,6 +84,10 @@ def test_a_message_that_was_received_without_attributes_is_a_record_too() -> Non
     assert read_event(lambda_event([BARE], ARN)) == [Message("m1", "h1", "{}", ARN)]
 
 
+def test_a_record_without_a_checksum_has_an_empty_one() -> None:
+    assert lambda_event([BARE], ARN)["Records"][0]["md5OfBody"] == ""
+
+
 def test_records_keep_the_order_of_the_messages() -> None:
     order = ["m3", "m1", "m2"]
     event = lambda_event([{**BARE, "MessageId": message_id} for message_id in order], ARN)
