@@ -36,6 +36,7 @@ def sdk_config(settings: Settings, tries: int = 1) -> "Config":
     It does not check our requests before sending them: code of ours makes each, and a tenth of a job's CPU is saved.
     Its name is given, since botocore puts together one of its own anew, twice, for each request: as much again.
     """
+    from botocore import __version__
     from botocore.config import Config
 
     return Config(
@@ -45,7 +46,7 @@ def sdk_config(settings: Settings, tries: int = 1) -> "Config":
         max_pool_connections=settings.concurrency + 2,
         tcp_keepalive=True,
         parameter_validation=False,
-        user_agent="onejob",
+        user_agent=f"onejob botocore/{__version__}",
     )
 
 

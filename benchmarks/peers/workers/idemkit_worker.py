@@ -42,7 +42,7 @@ consumer = IdempotentConsumer(
 )
 
 
-@consumer.handle  # type: ignore[untyped-decorator]
+@consumer.handle
 def process(record: Any) -> object:
     job = json.loads(record["body"])
     return None if job["job_id"] == WARM_UP else operate(job)

@@ -32,7 +32,7 @@ config = IdempotencyConfig(
 )
 
 
-@idempotent_function(data_keyword_argument="record", config=config, persistence_store=store)  # type: ignore[untyped-decorator]
+@idempotent_function(data_keyword_argument="record", config=config, persistence_store=store)
 def run_once(record: SQSRecord) -> object:
     return operate(record.json_body)
 
