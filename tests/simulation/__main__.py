@@ -38,7 +38,9 @@ EXPECTED: Final = {
         *("not_json", "unknown_operation", "account_closed", "payload_mismatch", "attempts_exhausted", "stale"),
     ),
 }
-"""What a run of some thousand seeds must have met: a count of zero is a hole in the simulation."""
+"""What a run must have met: a count of zero is a hole in the simulation."""
+ENOUGH: Final = 5_000
+"""Seeds, from which on nothing may be missing."""
 
 
 @dataclass
@@ -97,7 +99,7 @@ def run(first: int, seeds: int, backend: str, processes: int) -> Iterator[Tally]
 
 
 def main() -> int:
-    """0 if every rule held and everything was met, else 1."""
+    """0 if every rule held and, in a run of some length, everything was met; else 1."""
     options = _options()
     if options.shrink is not None:
         return _show(options.shrink, "memory" if options.backend == "both" else options.backend)
@@ -129,7 +131,7 @@ def _report(total: Tally, took: float, backend: str, wanted: int) -> int:
     missing = total.never_met()
     if missing:
         print(f"never met, so that nothing is shown of it: {', '.join(missing)}")
-    if missing or total.seeds < wanted:
+    if (missing and total.seeds >= ENOUGH) or total.seeds < wanted:
         return 1
     print("every rule held in every seed")
     return 0

@@ -75,6 +75,7 @@ def test_every_planted_bug_has_its_place() -> None:
     for bug in BUGS:
         assert (ROOT / "src" / bug.file).read_text().count(bug.old) == 1, bug.name
     assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20
+    assert f"{len(BUGS)} bugs planted" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["unconditional release", "acknowledging a deferred message"])
