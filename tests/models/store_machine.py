@@ -146,8 +146,9 @@ class StoreMachine(RuleBasedStateMachine):
         """When a lease or a retention ends, to the instant."""
         record = self.model.find(self.jobs[which].key)
         if record is not None and record.lease_until is not None:
-            end = record.expires_at if retention else record.lease_until
-            self.clock.time = max(self.clock.time, end + beside * INSTANT)
+            now, ends = self.clock.now(), sorted((record.lease_until, record.expires_at))
+            to_come = [end for end in ends if end > now] or [now]
+            self.clock.time = max(now, to_come[-1 if retention else 0] + beside * INSTANT)
         return self.claim(which, variant, owner, LEASES[0])
 
     def ask_both[T](self, key: JobKey, question: Callable[[IdempotencyStore], T]) -> T | type[Exception]:

@@ -22,7 +22,7 @@ from tests.contract.harness import STORES
 from tests.models.reference import SITUATIONS
 from tests.models.store_machine import Ground, machine, whole_seconds
 
-LIVES = {"memory": 300, "sqlite": 150, "dynamodb (moto)": 35, "dynamodb (ministack)": 40}
+LIVES = {"memory": 200, "sqlite": 80, "dynamodb (moto)": 38, "dynamodb (ministack)": 50}
 STEPS = 60
 MORE = int(os.environ.get("ONEJOB_MODEL_LIVES", "0"))
 
