@@ -9,6 +9,7 @@
     unknown operation (nothing is claimed)               Failed(unknown_operation); Rejected from the 10th receive on
     attempts above the limit, on a redelivered message   released unrun, Rejected(attempts_exhausted)
     claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
+    claimed, but the lease is over already               not run, Failed(lease_lost)
     the store cannot answer, after bounded retries       Failed(store_unavailable)
 
     after running                                        then                     outcome

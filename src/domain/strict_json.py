@@ -82,16 +82,15 @@ def _check(root: Json) -> None:
                 _check_text((value,))
             elif isinstance(value, dict):
                 _check_text(value)
-        level = [child for value in level for child in _children(value)]
-        if not level:
+        containers = [value for value in level if isinstance(value, dict | list)]
+        if not containers:
             return
+        level = [child for container in containers for child in _children(container)]
     raise InvalidJobError("too_deep", f"more than {MAX_DEPTH} levels")
 
 
-def _children(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _children(container: dict[str, Json] | list[Json]) -> Iterable[Json]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _check_text(texts: Iterable[str]) -> None:

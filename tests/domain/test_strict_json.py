@@ -26,6 +26,7 @@ from domain.strict_json import MAX_DEPTH, Json, canonical, parse
         ('{"a":-1e999}', "number_overflow"),
         ('{"a":' + "9" * 5000 + "}", "number_overflow"),
         ('{"a":' * 101 + "1" + "}" * 101, "too_deep"),
+        ("[" * 101 + "]" * 101, "too_deep"),
         ("[" * 100_000, "too_deep"),
         ("[" * 100_000 + "]" * 100_000, "too_deep"),
         (r'{"a":"\ud800"}', "lone_surrogate"),
