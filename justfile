@@ -44,11 +44,15 @@ e2e:
 test *arguments:
     uv run --frozen pytest {{ arguments }}
 
-# all tests, with branch coverage: the domain whole, the rest at least 95 %
+proofs := "tests/models tests/simulation tests/peers"
+proofs_apart := "--ignore tests/models --ignore tests/simulation --ignore tests/peers"
+
+# all tests, with branch coverage (the proofs without, which it would slow down): the domain whole, the rest at least 95 %
 cover:
-    uv run --frozen coverage run -m pytest
+    uv run --frozen coverage run -m pytest {{ proofs_apart }}
     uv run --frozen coverage report --include='src/domain/*' --fail-under=100
     uv run --frozen coverage report --fail-under=95
+    uv run --frozen pytest {{ proofs }}
 
 bare := "UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups --only-group test pytest -q"
 
