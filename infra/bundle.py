@@ -96,8 +96,11 @@ def build(architecture: Architecture, project: Path = PROJECT) -> Bundle:
             if errors := _compile(made, *ours):  # of others' files, templates say, not all are meant to be compiled
                 raise BundleError(f"the sources cannot be compiled:\n{errors}")
             _set_modes(made)
-            if not folder.exists():  # another process may have been as quick
+            try:
                 made.rename(folder)
+            except OSError:
+                if not folder.exists():  # else another process was as quick
+                    raise
     return Bundle(folder, architecture)
 
 
