@@ -112,19 +112,20 @@ class Oracle:
         return None
 
     def _window(self, earlier: AttemptSeen, later: AttemptSeen, known: Iterable[AttemptSeen]) -> str | None:
-        """Which of the documented ways led to the second effect."""
+        """Which of the documented ways led to the second effect. Clocks differ, so each claim since counts."""
         if later.claim.attempt < earlier.claim.attempt:  # it was taken over, and went on
             return None if later.released else "outlived its lease"
+        since = [one.asked_at for one in known if one.claim.attempt > earlier.claim.attempt]
         if earlier.completed:
-            over = earlier.completed_expires_at is not None and earlier.completed_expires_at < later.asked_at
-            return "retention over" if over else None
+            ends = earlier.completed_expires_at
+            return "retention over" if ends is not None and any(ends < asked_at for asked_at in since) else None
         if earlier.released:
             return None
         if earlier.process.dead:
             return "killed between effect and record"
         if earlier.completion_lost:
             return "record could not be written"
-        if any(earlier.lease_until < one.asked_at for one in known if one.claim.attempt > earlier.claim.attempt):
+        if any(earlier.lease_until < asked_at for asked_at in since):
             return "outlived its lease"
         return None
 
