@@ -70,9 +70,10 @@ class MemoryIdempotencyStore:
     def renew(self, claim: Claim, lease: timedelta) -> None:
         with self._lock:
             held, now = self._held(claim), self._clock.now()
-            self._records[claim.key] = replace(
-                held, lease_until=now + lease, expires_at=now + max(self._retention, lease)
-            )
+            if held.lease_until is None or held.lease_until < now + lease:
+                self._records[claim.key] = replace(
+                    held, lease_until=now + lease, expires_at=now + max(self._retention, lease)
+                )
 
     def find(self, key: JobKey) -> Record | None:
         return self._records.get(key)

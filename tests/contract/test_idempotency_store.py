@@ -329,6 +329,19 @@ def test_a_renewal_lands_after_the_lease_time_if_nobody_took_over(harness: Harne
     assert isinstance(claim(harness, "b"), Busy)
 
 
+def test_a_renewal_that_lands_after_a_later_one_changes_nothing(harness: Harness) -> None:
+    held = acquire(harness)
+    asked = harness.clock.time
+    harness.clock.advance(seconds=50)
+    harness.store.renew(held, LEASE)
+    before = record(harness)
+    harness.clock.time = asked + INSTANT  # as the other one, delayed on its way, says
+    harness.store.renew(held, LEASE)
+    assert record(harness) == before
+    harness.clock.time = asked + LEASE + 2 * INSTANT
+    assert isinstance(claim(harness, "b"), Busy)
+
+
 def test_a_renewal_never_makes_the_retention_shorter_than_the_lease(harness: Harness) -> None:
     held = acquire(harness)
     harness.store.renew(held, RETENTION * 2)

@@ -85,7 +85,9 @@ class ReferenceStore:
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         held = self._held(claim, "renew")
-        self.records[claim.key] = replace(held, lease_until=self.now() + lease, expires_at=self._end(lease))
+        assert held.lease_until is not None
+        if held.lease_until < self.now() + lease:
+            self.records[claim.key] = replace(held, lease_until=self.now() + lease, expires_at=self._end(lease))
 
     def find(self, key: JobKey) -> Record | None:
         return self.records.get(key)

@@ -52,14 +52,8 @@ BUGS: Final = (
         "            held = self._held(claim)\n",
         "            held = self._records[claim.key]\n",
     ),
-    Bug(
-        "unconditional renew",
-        MEMORY,
-        "            held, now = self._held(claim), self._clock.now()\n            self._records[claim.key] = replace(\n"
-        "                held, lease_until",
-        "            held, now = self._records[claim.key], self._clock.now()\n            self._records[claim.key] = replace(\n"
-        "                held, lease_until",
-    ),
+    Bug("unconditional renew", MEMORY, "            held, now = self._held(claim), self._clock.now()\n            if held", "            held, now = self._records[claim.key], self._clock.now()\n            if held"),
+    Bug("a late renewal moves the lease back", MEMORY, "            if held.lease_until is None or held.lease_until < now + lease:\n", "            if held.lease_until is not None:\n"),
     Bug("no owner in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, claim.owner, record.attempts) == ("),
     Bug("no attempt in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, record.owner, claim.attempt) == ("),
     Bug("attempts start anew", MEMORY, "attempts=(old.attempts if old else 0) + 1", "attempts=(old.attempts if old and old.owner else 0) + 1"),

@@ -165,6 +165,8 @@ def renew(
 ) -> str | None:
     """What is wrong with it, if something is."""
     if before is not None and _is_held(before, held):
-        expected = replace(before, lease_until=now + lease, expires_at=now + max(retention, lease))
+        expected = before
+        if before.lease_until is None or before.lease_until < now + lease:
+            expected = replace(before, lease_until=now + lease, expires_at=now + max(retention, lease))
         return _lands(before, after, expected, result)
     return _refused(before, after, result)

@@ -116,8 +116,9 @@ def release(record: FencedRecord, *, forget_payload: bool) -> Write:
 
 
 def renew(record: FencedRecord) -> Write:
-    """Move the ends of lease and retention."""
+    """Move the ends of lease and retention, never backwards."""
     write = _held_by(record)
+    write.condition = f"{write.condition} AND #lease < :lease"
     write.set("lease", number(record.in_progress_expiry_timestamp or 0))
     write.set("expiration", number(record.expiry_timestamp or 0))
     return write

@@ -73,8 +73,13 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
                 raise
 
     def renew_record(self, record: FencedRecord) -> None:
-        """Move the ends of lease and retention to those of `record`. Raises `FenceLostError`."""
-        self._write(record, expressions.renew(record))
+        """Move the ends of lease and retention to those of `record`, never backwards. Raises `FenceLostError`."""
+        try:
+            self._write(record, expressions.renew(record))
+        except FenceLostError as lost:
+            found = lost.found
+            if found is None or found.stored_status != "INPROGRESS" or not found.has_fence_of(record):
+                raise
 
     def find_record(self, idempotency_key: str, *, consistent: bool) -> FencedRecord | None:
         """The record, or None."""

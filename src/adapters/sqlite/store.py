@@ -35,7 +35,9 @@ _RELEASE: Final = (
     "UPDATE record SET owner = NULL, lease_until = ?, last_error = coalesce(?, last_error), "
     f"fingerprint = iif(?, NULL, fingerprint) {_HELD}"
 )
-_RENEW: Final = f"UPDATE record SET lease_until = ?, expires_at = ? {_HELD}"
+_RENEW: Final = (
+    f"UPDATE record SET lease_until = max(lease_until, ?1), expires_at = iif(lease_until < ?1, ?2, expires_at) {_HELD}"
+)
 _COMPLETED: Final = "SELECT 1 FROM record WHERE key = ? AND status = 'COMPLETED' AND owner = ? AND attempts = ?"
 _RELEASED: Final = "SELECT 1 FROM record WHERE key = ? AND owner IS NULL AND attempts = ? AND lease_until = ?"
 

@@ -54,7 +54,11 @@ class IdempotencyStore(Protocol):
         ...
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
-        """Move the lease end to now + lease, and the retention with it. Same condition, same `LeaseLostError`."""
+        """Move the lease end to now + lease, and the retention with it. Same condition, same `LeaseLostError`.
+
+        Never backwards: a renewal that would end no later than what stands there succeeds and changes nothing. It was
+        asked before another one and landed after it, and the worker counts on the other.
+        """
         ...
 
     def find(self, key: JobKey) -> Record | None:
