@@ -14,7 +14,7 @@ from entrypoints.cli.app import app
 from entrypoints.cli.local import Local
 from entrypoints.emulator import deployment
 from entrypoints.emulator.deployment import DeployedWorker
-from entrypoints.emulator.launcher import Emulator
+from entrypoints.emulator.launcher import Emulator, EmulatorError
 from tests.support.deployed import Watched
 
 THEIRS = {"AWS_PROFILE": "theirs", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_SECRET_ACCESS_KEY": "theirs"}
@@ -127,3 +127,29 @@ def test_down_ends_it(local: Local, up: dict[str, Any]) -> None:
 
 def test_the_folder_is_the_project_s_own() -> None:
     assert Local().folder == Path(__file__).parents[2] / ".onejob" / "local"
+
+
+def test_a_second_up_at_the_same_time_is_told_so_and_disturbs_nothing(local: Local) -> None:
+    with local._alone():
+        result = onejob("up")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "another `onejob local up` is at work here" in result.stderr
+
+
+def test_what_was_left_half_bootstrapped_is_bootstrapped_again(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(deployment.Deployment, "bootstrap", lambda self: done.append("bootstrap"))
+
+    def interrupted(self: deployment.Deployment, context: object) -> DeployedWorker:
+        raise EmulatorError("told to fail")
+
+    monkeypatch.setattr(deployment.Deployment, "deploy", interrupted)
+    local.background.start()
+    for _ in range(2):
+        assert onejob("up").exit_code == 1
+    assert done == ["bootstrap"]
+    local.down()
+    local.background.start()
+    assert onejob("up").exit_code == 1
+    assert done == ["bootstrap"] * 2
+    local.down()

@@ -166,8 +166,12 @@ def run(
 
 
 def main() -> None:
-    """The entry of the `onejob` command. SIGTERM ends it as Ctrl-C does: nothing is left running."""
+    """The entry of the `onejob` command. SIGTERM, and a terminal that is closed, end it as Ctrl-C does: nothing is
+    left running.
+    """
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _terminated)
     app()
 
 

@@ -1,8 +1,10 @@
 """The deployed stack on this machine: what `onejob local` does. Its commands stand in local_app.py."""
 
+import fcntl
 import json
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,21 +38,44 @@ class Local:
 
     def up(self, context: dict[str, str], step: "Callable[[str], None]") -> tuple[Emulator, DeployedWorker]:
         """Deploy, on an emulator that is started if none runs. One that was started for nothing is stopped again."""
-        was_running = self.background.running() is not None
-        try:
-            aws = self.background.start()
-            deployment = Deployment(aws, self.folder)
-            if not was_running:
-                step(f"AWS emulator on 127.0.0.1:{aws.port}; bootstrapping CDK")
-                deployment.bootstrap()
-            step("deploying the stack (cdk deploy)")
-            worker = deployment.deploy(QUICK | context)
-            self._outputs.write_text(json.dumps(asdict(worker)))
-        except BaseException:
-            if not was_running:
-                self.background.stop()
-            raise
-        return aws, worker
+        with self._alone():
+            was_running = self.background.running() is not None
+            try:
+                aws = self.background.start()
+                deployment = Deployment(aws, self.folder)
+                if self._bootstrapped() != aws.port:
+                    step(f"AWS emulator on 127.0.0.1:{aws.port}; bootstrapping CDK")
+                    deployment.bootstrap()
+                    self._bootstrap.write_text(str(aws.port))
+                step("deploying the stack (cdk deploy)")
+                worker = deployment.deploy(QUICK | context)
+                self._outputs.write_text(json.dumps(asdict(worker)))
+            except BaseException:
+                if not was_running:
+                    self.background.stop()
+                raise
+            return aws, worker
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raises `LocalError` while another `up` is at work."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "up.lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalError("another `onejob local up` is at work here") from None
+            yield
+
+    def _bootstrapped(self) -> int | None:
+        """The port of the emulator that was bootstrapped last: it need not be the one that runs."""
+        with suppress(FileNotFoundError, ValueError):
+            return int(self._bootstrap.read_text())
+        return None
+
+    @property
+    def _bootstrap(self) -> Path:
+        return self.folder / "bootstrapped"
 
     def send(self, bodies: Iterable[str], group: str | None = None) -> Iterator[str]:
         """Message ids, each as soon as its message is sent. Raises `LocalError`."""
@@ -95,6 +120,7 @@ class Local:
     def down(self) -> bool:
         """Whether there was something."""
         self._outputs.unlink(missing_ok=True)
+        self._bootstrap.unlink(missing_ok=True)
         return self.background.stop()
 
     def _deployed(self) -> tuple[Emulator, DeployedWorker]:
