@@ -17,7 +17,7 @@ LONG_RETENTION: Final = 1_000_000
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
     """A job id, and how its operation behaves: `failures` attempts fail first; it works `before` and `after` its
-    effect.
+    effect, and a `careful` one asks right before it whether its lease is lost.
     """
 
     job_id: str
@@ -25,6 +25,7 @@ class PlannedJob:
     failures: int
     before: int
     after: int
+    careful: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +148,8 @@ def _job(chance: Random, number: int, hostile: bool) -> PlannedJob:
     if hostile:
         before, after = chance.randint(0, 6), chance.choice((0, 0, 1, 4))
     if behaviour == "slow":
-        before = 0 if not hostile else before
-    return PlannedJob(f"job-{number}", behaviour, chance.randint(1, 2), before, after)
+        before = chance.randint(10, 20) if hostile else chance.randint(2, 4)
+    return PlannedJob(f"job-{number}", behaviour, chance.randint(1, 2), before, after, chance.random() < 0.5)
 
 
 def _messages(chance: Random, jobs: tuple[PlannedJob, ...]) -> list[PlannedMessage]:

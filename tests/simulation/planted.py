@@ -90,6 +90,18 @@ BUGS: Final = (
     Bug("DynamoDB: no owner in the fence", EXPRESSIONS, "#status = :in_progress AND #owner = :owner AND #attempts = :attempts", "#status = :in_progress AND (#owner = :owner OR #attempts = :attempts)", "dynamodb"),
     Bug("DynamoDB: a finished record may be written", EXPRESSIONS, "#status = :in_progress AND #owner = :owner AND #attempts = :attempts", "(#status = :in_progress OR #status <> :in_progress) AND #owner = :owner AND #attempts = :attempts", "dynamodb"),
     Bug("DynamoDB: no mismatch check on takeover", EXPRESSIONS, "        lapsed = f\"{lapsed} AND {_SAME_PAYLOAD}\"\n", "        lapsed = f\"{lapsed} AND ({_SAME_PAYLOAD} OR #id = #id)\"\n", "dynamodb"),
+    Bug("lookup ignores the payload", SERVICE, "        seen = judge(record, run.job, run.execution_id, self.clock.now())\n", "        seen = Completed(record.answer or Answer('null'))\n"),
+    Bug("lookup ignores the retention", SERVICE, "        seen = judge(record, run.job, run.execution_id, self.clock.now())\n", "        seen = judge(record, run.job, run.execution_id, min(self.clock.now(), record.expires_at))\n"),
+    Bug("a first receive buys no run", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if claim.attempt > self.max_attempts:\n"),
+    Bug("rejected though the release was refused", SERVICE, "            return Failed(Failure.LEASE_LOST, error_type or None)\n", "            return outcome\n"),
+    Bug("run though the lease is over", SERVICE, "                if lease.lost():", "                if False:"),
+    Bug("an attempt's number is always 1", SERVICE, "Attempt(claim.attempt, ", "Attempt(1, "),
+    Bug("an unknown operation buried at once", SERVICE, "UNKNOWN_OPERATION_RECEIVES: Final = 10\n", "UNKNOWN_OPERATION_RECEIVES: Final = 1\n"),
+    Bug("a letter without its attempts", SERVICE, "detail, last_error, claim.attempt)", "detail, last_error, 0)"),
+    Bug("lost() never tells", "domain/lease.py", "        return self._refused or self._clock.now() >= self._until\n", "        return False\n"),
+    Bug("visibility is never set", BATCH, "self.queue.set_visibility(timeouts) if timeouts else []", "[]"),
+    Bug("back-off never doubles", VISIBILITY, "    again = now + backoff(receives,", "    again = now + backoff(1,"),
+    Bug("a deferred message is kept back for an hour too long", VISIBILITY, "until + timedelta(seconds=1)", "until + timedelta(hours=1)"),
 )  # fmt: skip
 
 

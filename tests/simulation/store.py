@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.answer import Answer
-from domain.errors import StoreUnavailableError
+from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.store import IdempotencyStore
@@ -82,12 +82,16 @@ class WorkerStore:
                 self.oracle.released(claim)
             return wrong
 
-        self._ask(
-            "release",
-            claim.key,
-            lambda: self.backend.store.release(claim, error, forget_payload=forget_payload),
-            check,
-        )
+        try:
+            self._ask(
+                "release",
+                claim.key,
+                lambda: self.backend.store.release(claim, error, forget_payload=forget_payload),
+                check,
+            )
+        except LeaseLostError:
+            self.oracle.release_refused(claim)
+            raise
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:

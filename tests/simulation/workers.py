@@ -110,7 +110,7 @@ class Worker(Process):
         """Told before its last step."""
 
     def _operation(self, job: Job, attempt: Attempt) -> object:
-        self.oracle.started(self.clock.now(), self.last_start)
+        self.oracle.started(attempt.execution_id, attempt.number, self.clock.now(), self.last_start)
         planned, world = self.shared.jobs[job.job_id], self.world
         world.pause(planned.before)
         self.crash_point()
@@ -123,6 +123,10 @@ class Worker(Process):
                     raise ConnectionError
             case "hangs_once" if attempt.number == 1:
                 world.pause(10_000)
+        if planned.careful:
+            if attempt.lost():
+                raise TimeoutError
+            self.oracle.not_lost(attempt.execution_id, self.clock.now())
         self.oracle.effect(job.key, attempt.execution_id)
         self.unrecorded += 1
         world.pause(planned.after)
@@ -262,6 +266,8 @@ class Sandbox(Worker):
         if self.dead:
             return
         for message in batch:
+            if message.message_id in failed and (message.message_id, message.receives) not in self.oracle.told_back:
+                self.oracle.fail(f"{message.message_id} goes back and nobody said when")
             if message.message_id not in failed:
                 self._delete(message.receipt_handle)
         self.is_free()
