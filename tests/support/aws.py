@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from moto import mock_aws
 
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
@@ -18,6 +19,9 @@ from entrypoints.settings import Backend, Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+botocore.session.create_loader = cache(botocore.session.create_loader)
+"""Each test has an SDK session of its own; what it reads of the SDK's own files is read once."""
 
 TABLE = "records"
 _running: list[Emulator] = []
