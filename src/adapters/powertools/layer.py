@@ -60,8 +60,7 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         try:
             self._write(record, expressions.complete(record))
         except FenceLostError as lost:
-            found = lost.found
-            if found is None or found.stored_status != "COMPLETED" or not found.has_fence_of(record):
+            if not _is_of(record, lost.found, "COMPLETED"):
                 raise
 
     def release_record(self, record: FencedRecord, *, forget_payload: bool = False) -> None:
@@ -77,8 +76,7 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         try:
             self._write(record, expressions.renew(record))
         except FenceLostError as lost:
-            found = lost.found
-            if found is None or found.stored_status != "INPROGRESS" or not found.has_fence_of(record):
+            if not _is_of(record, lost.found, "INPROGRESS"):
                 raise
 
     def find_record(self, idempotency_key: str, *, consistent: bool) -> FencedRecord | None:
@@ -180,3 +178,8 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             raise FenceLostError(record, None)
         record.owner, record.attempts = claimed.owner, claimed.attempts
         return record
+
+
+def _is_of(record: FencedRecord, found: FencedRecord | None, status: str) -> bool:
+    """Whether what was found has that status, under the fence of `record`."""
+    return found is not None and found.stored_status == status and found.has_fence_of(record)
