@@ -36,6 +36,9 @@ _LOUD: Final = {
 _OUR_ERRORS: Final = frozenset({Failure.STORE_UNAVAILABLE, Failure.COMPLETION_LOST})
 """Failures whose error onejob raised itself: its text holds no payload value."""
 
+_LOG_WRITER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
+_METRICS_WRITER: Final = json.JSONEncoder(separators=(",", ":"))
+
 type Fields = dict[str, Any]
 
 
@@ -60,7 +63,9 @@ class PowertoolsTelemetry:
         self._metrics_enabled = metrics_enabled
         self._service = service
         self._metrics_namespace = metrics_namespace
-        Logger(service=service, stream=cast(IO[str], _StandardOutput()), location=None)
+        Logger(
+            service=service, stream=cast(IO[str], _StandardOutput()), location=None, json_serializer=_LOG_WRITER.encode
+        )
         self._logger = logging.getLogger(service)  # which the line above has set up
         self._values: SimpleQueue[tuple[str, MetricUnit, float]] = SimpleQueue()
         self._flushing = Lock()
@@ -155,7 +160,7 @@ class PowertoolsTelemetry:
             return
         for name, unit, value in values:
             metrics.add_metric(name, unit, value)
-        line = json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))
+        line = _METRICS_WRITER.encode(metrics.serialize_metric_set())
         sys.stdout.write(f"{line}\n")  # one write, so that no log line gets into it
         sys.stdout.flush()
 
@@ -163,8 +168,10 @@ class PowertoolsTelemetry:
         self._values.put((metric, MetricUnit.Count, number))
 
     def _log(self, level: int, event: str, **fields: Any) -> None:
-        known = {name: _encodable(value) for name, value in fields.items() if value is not None}
-        self._logger.log(level, event, extra={"event": event, **known})
+        if self._logger.isEnabledFor(level):
+            extra = {"event": event} | {name: _encodable(value) for name, value in fields.items() if value is not None}
+            # made here, since `log` would look for the calling frame, which no line names
+            self._logger.handle(self._logger.makeRecord(self._service, level, "", 0, event, (), None, extra=extra))
 
     def _error(self, error: BaseException | None, *, with_cause: bool = False) -> Fields:
         """Type and place of an error. Its text only if asked for, or as the cause where onejob itself wrote it."""

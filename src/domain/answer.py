@@ -8,10 +8,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 from uuid import UUID
 
 from domain.strict_json import Json, canonical
+
+_WRITER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Answer:
         arrays, sets as arrays in canonical order. Member names are strings; integers become strings.
         """
         try:
-            text = json.dumps(_encode(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            text = _WRITER.encode(_encode(value))
             size = len(text.encode())
         except _UnknownTypeError as error:
             return cls("null", f"unserializable: {error}")

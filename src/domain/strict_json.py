@@ -25,9 +25,7 @@ def parse(text: str) -> Json:
     if not text.strip(" \t\r\n"):
         raise InvalidJobError("empty_body")
     try:
-        value: Json = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
-        )
+        value: Json = _READER.decode(text)
     except InvalidJobError:
         raise
     except json.JSONDecodeError as error:
@@ -46,7 +44,7 @@ def canonical(value: Json) -> str:
     `1`, `1.0` and `1e0` are one number (as in RFC 8785), so that a producer in another language which writes
     them otherwise does not change a fingerprint. Raises `ValueError` for what is not JSON.
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _WRITER.encode(_plain(value))
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -72,6 +70,13 @@ def _int(digits: str) -> int:
         return int(digits)
     except ValueError:  # longer than sys.get_int_max_str_digits()
         raise InvalidJobError("number_overflow") from None
+
+
+_READER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
+)
+_WRITER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+"""Both made once: `json.loads` and `json.dumps` make one a call."""
 
 
 def _check(root: Json) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
 
+from adapters.crew import ThreadCrew
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
-from adapters.system import Jitter, SystemClock, ThreadCrew, jitter, new_id
+from adapters.system import Jitter, SystemClock, jitter, new_id
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.ports.clock import Clock

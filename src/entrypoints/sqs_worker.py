@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from adapters.sqs.message import read_event
 from domain.operation import Operations
 from entrypoints.container import Container
+from entrypoints.startup import built_for_good
 
 
 class Context(Protocol):
@@ -45,7 +46,7 @@ def __getattr__(name: str) -> Handler:
     try:
         from domain.business import OPERATIONS
 
-        globals()[name] = made = make_handler(OPERATIONS)
+        globals()[name] = made = built_for_good(lambda: make_handler(OPERATIONS))
     except AttributeError as error:  # which would be taken for "there is no handler"
         raise RuntimeError(f"the handler cannot be built: {error}") from error
     return made

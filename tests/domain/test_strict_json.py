@@ -59,7 +59,7 @@ def test_whatever_the_decoder_raises_is_a_refusal(monkeypatch: pytest.MonkeyPatc
     def explode(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("json.loads", explode)
+    monkeypatch.setattr("json.JSONDecoder.decode", explode)
     with pytest.raises(InvalidJobError, match="not_json: MemoryError"):
         parse("{}")
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from adapters.crew import ThreadCrew
 from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.system import SystemClock, ThreadCrew
+from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job
 from domain.job_factory import JobFactory
