@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from benchmarks import sides
-from benchmarks.handling import LATENCY_MS, OPERATION_MS
+from benchmarks.handling import LATENCY_MS, wall_of
 from benchmarks.pairs import Comparison, Section, in_turn
 from benchmarks.sides import Handle, all_done, events, messages
 from benchmarks.stand_in import stand_in
@@ -76,11 +76,4 @@ def _batches(url: str, pairs: int) -> list[tuple[list[float], list[float]]]:
 
 def _timed(handle: Handle, batch: int) -> Callable[[], float]:
     all_done(handle, events(messages(batch, ms=1), batch))
-
-    def measure() -> float:
-        event = events(messages(batch, ms=OPERATION_MS), batch)
-        began = time.perf_counter()
-        all_done(handle, event)
-        return (time.perf_counter() - began) * 1000
-
-    return measure
+    return wall_of(handle, batch)

@@ -37,14 +37,16 @@ def _walls(url: str, pairs: int) -> list[list[float]]:
     handles = [sides.side(name) for name in NAMES[:2]]
     for handle in handles:
         all_done(handle, events(messages(2 * BATCH, ms=1), BATCH))
-    return in_turn(pairs, *(_wall_of(handle) for handle in handles))
+    return in_turn(pairs, *(wall_of(handle, BATCH) for handle in handles))
 
 
-def _wall_of(handle: Handle) -> Callable[[], float]:
+def wall_of(handle: Handle, batch: int) -> Callable[[], float]:
+    """Measures the milliseconds for a batch of so many new jobs."""
+
     def measure() -> float:
-        batch = events(messages(BATCH, ms=OPERATION_MS), BATCH)
+        event = events(messages(batch, ms=OPERATION_MS), batch)
         began = time.perf_counter()
-        all_done(handle, batch)
+        all_done(handle, event)
         return (time.perf_counter() - began) * 1000
 
     return measure

@@ -78,16 +78,16 @@ def need(load: Load) -> Need:
 def table(loads: list[Load]) -> str:
     """Markdown, a row a load."""
     lines = [
-        "| jobs a day | a second, peak | write units a second | tables | concurrency |"
+        "| jobs a day | a second, peak | write units a second | partitions | tables | concurrency |"
         " in flight in an outage of a minute | stored, GB | dollars a day |",
-        f"|{'---:|' * 8}",
+        f"|{'---:|' * 9}",
     ]
     for load in loads:
         told = need(load)
         outage = f"{told.retried_minute_in_flight:,}" + (" (!)" if told.retried_minute_in_flight > IN_FLIGHT else "")
         lines.append(
-            f"| {load.jobs_a_day:,} | {told.jobs_a_second:,.0f} | {told.writes_a_second:,.0f} | {told.tables} |"
-            f" {told.concurrency:,} | {outage} | {told.stored_gb:,.0f} | {told.dollars_a_day:,.2f} |"
+            f"| {load.jobs_a_day:,} | {told.jobs_a_second:,.0f} | {told.writes_a_second:,.0f} | {told.partitions} |"
+            f" {told.tables} | {told.concurrency:,} | {outage} | {told.stored_gb:,.0f} | {told.dollars_a_day:,.2f} |"
         )
     return "\n".join(lines)
 
