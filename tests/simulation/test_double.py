@@ -1,24 +1,33 @@
-"""The double of DynamoDB beside the emulator: the same requests, the same answers, the same refusals."""
+"""The doubles of DynamoDB beside the emulator: the same requests, the same answers, the same refusals.
+
+The simulator's lives in its process; the benchmarks' answers over HTTP, and Powertools' own layer uses it too.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import boto3
 import pytest
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 from botocore.exceptions import ClientError
 
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.store import DynamoDBIdempotencyStore
+from benchmarks.stand_in import listening
+from benchmarks.table import Table
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.record import Acquired, Claim
 from tests.simulation.dynamodb import DynamoDBDouble
 from tests.support.aws import TABLE, dynamodb_client, emulated
 from tests.support.clock import FakeClock
+from tests.support.decorated import decorated
 from tests.support.jobs import job
 
 RETENTION = timedelta(seconds=30)
@@ -30,11 +39,16 @@ def _aws() -> Iterator[None]:
         yield
 
 
+def over_http() -> Any:
+    """A client of the benchmarks' table."""
+    return boto3.client("dynamodb", endpoint_url=f"http://127.0.0.1:{listening(Table(), latency=0)}")
+
+
 class Both:
     """Asks both, and gives the emulator's answer if they agree."""
 
-    def __init__(self) -> None:
-        self.double = DynamoDBDouble()
+    def __init__(self, double: Any) -> None:
+        self.double = double
         self.real: Any = dynamodb_client()
 
     def update_item(self, **request: Any) -> Any:
@@ -42,6 +56,12 @@ class Both:
 
     def get_item(self, **request: Any) -> Any:
         return self._ask("get_item", request)
+
+    def put_item(self, **request: Any) -> Any:
+        return self._ask("put_item", request)
+
+    def delete_item(self, **request: Any) -> Any:
+        return self._ask("delete_item", request)
 
     def _ask(self, name: str, request: dict[str, Any]) -> Any:
         answers = []
@@ -67,17 +87,18 @@ def _plain(value: Any) -> Any:
     return json.dumps({name: one for name, one in value.items() if name != "ResponseMetadata"}, sort_keys=True)
 
 
+@pytest.mark.parametrize("double", [DynamoDBDouble, over_http])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_store_sees_no_difference(seed: int) -> None:
+def test_the_store_sees_no_difference(seed: int, double: Callable[[], Any]) -> None:
     """Random requests of the port, on a few keys; each request of the layer goes to both."""
-    chance, clock = Random(seed), FakeClock()
-    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both())  # type: ignore[arg-type]
+    chance, clock, run = Random(seed), FakeClock(), uuid4().hex
+    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(double()))  # type: ignore[arg-type]
     store = DynamoDBIdempotencyStore(layer, clock, RETENTION)
     claims: list[Claim] = []
     landed = 0
     for _ in range(80):
         clock.advance(seconds=chance.choice((0, 1, 5, 40)))
-        wanted = job(f"seed-{seed}-{chance.randint(0, 1)}", amount=chance.randint(0, 1))
+        wanted = job(f"{run}-{chance.randint(0, 1)}", amount=chance.randint(0, 1))
         if chance.random() < 0.2:
             wanted = replace(wanted, fingerprint=f"other:{wanted.fingerprint}")
         try:
@@ -100,6 +121,28 @@ def test_the_store_sees_no_difference(seed: int) -> None:
         except LeaseLostError:
             pass
     assert landed > 20
+
+
+def test_nor_does_powertools_own_layer() -> None:
+    """What the bare handler of the benchmarks asks: a claim, its end, a duplicate, a failure that is deleted."""
+    runs: list[str] = []
+
+    def run(message: dict[str, Any]) -> object:
+        runs.append(message["job_id"])
+        if message.get("fails"):
+            raise OSError("no")
+        if message.get("again"):
+            with pytest.raises(IdempotencyAlreadyInProgressError):
+                charge(message={"job_id": message["job_id"]})
+        return {"charged": message["job_id"]}
+
+    layer = DynamoDBPersistenceLayer(TABLE, boto3_client=Both(over_http()))  # type: ignore[arg-type]
+    charge = decorated(run, layer, prefix=uuid4().hex)
+    assert charge(message={"job_id": "a", "again": True}) == charge(message={"job_id": "a"}) == {"charged": "a"}
+    for _ in range(2):
+        with pytest.raises(OSError, match="no"):
+            charge(message={"job_id": "b", "fails": True})
+    assert runs == ["a", "b", "b"]
 
 
 GOOD: dict[str, Any] = {
