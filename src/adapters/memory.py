@@ -1,20 +1,22 @@
 """The store for tests and trials: a dictionary and a lock. Forgets everything when the process ends."""
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from threading import Lock
 
 from domain.answer import Answer
-from domain.errors import LeaseLostError
+from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
+from domain.ports.store_admin import Purged
 from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
 
 
 class MemoryIdempotencyStore:
-    """An `IdempotencyStore` for one process. Thread-safe: each method is one step under `lock`."""
+    """An `IdempotencyStore` and its `StoreAdmin` for one process. Thread-safe: each method is one step under `lock`."""
 
     max_answer_bytes: int | None = None
 
@@ -41,8 +43,10 @@ class MemoryIdempotencyStore:
                 fingerprint=job.fingerprint,
                 last_error=old.last_error if old else None,
                 first_seen=old.first_seen if old else now,
+                last_seen=now,
+                epoch=old.epoch if old else 1,
             )
-            return Acquired(Claim(job.key, owner, new.attempts), new.last_error, seen.verified)
+            return Acquired(Claim(job.key, owner, new.attempts, new.epoch), new.last_error, seen.verified)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self._lock:
@@ -51,7 +55,7 @@ class MemoryIdempotencyStore:
                 return
             held, now = self._held(claim), self._clock.now()
             self._records[claim.key] = replace(
-                held, status=Status.COMPLETED, answer=answer, expires_at=now + self._retention
+                held, status=Status.COMPLETED, answer=answer, expires_at=now + self._retention, last_seen=now
             )
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
@@ -65,6 +69,7 @@ class MemoryIdempotencyStore:
                 lease_until=RELEASED,
                 last_error=error or held.last_error,
                 fingerprint=None if forget_payload else held.fingerprint,
+                last_seen=self._clock.now(),
             )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -77,6 +82,43 @@ class MemoryIdempotencyStore:
 
     def find(self, key: JobKey) -> Record | None:
         return self._records.get(key)
+
+    def look(self, key: JobKey) -> Record | None:
+        return self._records.get(key)
+
+    def records(self) -> Iterator[Record]:
+        with self._lock:
+            records = list(self._records.values())
+        yield from records
+
+    def forget(self, seen: Record, *, force: bool = False) -> Record:
+        with self._lock:
+            record, now = self._records.get(seen.key), self._clock.now()
+            if record is None or not record.is_same_as(seen):
+                raise RecordChangedError(f"{seen.key}: changed since it was shown")
+            if record.in_progress and not record.lease_is_over(now) and not force:
+                raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+            self._records[seen.key] = forgotten = replace(
+                record,
+                status=Status.IN_PROGRESS,
+                owner=None,
+                lease_until=RELEASED,
+                expires_at=now + self._retention,
+                fingerprint=None,
+                answer=None,
+                epoch=record.epoch + 1,
+            )
+            return forgotten
+
+    def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
+        with self._lock:
+            now = self._clock.now()
+            keys = sorted((key for key in self._records if after is None or str(key) > after), key=str)
+            page = keys[:limit]
+            over = [key for key in page if self._records[key].retention_is_over(now)]
+            for key in over:
+                del self._records[key]
+            return Purged(len(page), len(over), str(page[-1]) if len(keys) > limit else None)
 
     def _held(self, claim: Claim) -> Record:
         record = self._records.get(claim.key)

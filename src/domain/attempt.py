@@ -26,13 +26,15 @@ class Attempt:
     deadline: datetime | None
     lost: Callable[[], bool]
     key: JobKey
+    epoch: int = 1
 
     def effect_key(self, step: str) -> str:
         """An idempotency key for an outside system, the same on every attempt.
 
-        It is `{job key}#{step}`, below 240 characters.
+        It is `{job key}#{step}`, below 240 characters. After an operator had the job forgotten, so that it runs again,
+        it is `{job key}#{epoch}#{step}`: the outside system would otherwise answer for the first run.
         Raises `ValueError` unless `step` is 1 to 40 characters of `A-Z a-z 0-9 _ -`.
         """
         if not STEP.fullmatch(step):
             raise ValueError(f"step {step!r}: expected 1 to 40 characters of A-Z a-z 0-9 _ -")
-        return f"{self.key}#{step}"
+        return f"{self.key}#{step}" if self.epoch == 1 else f"{self.key}#{self.epoch}#{step}"

@@ -42,6 +42,14 @@ class LeaseLostError(Exception):
     """The record is not in progress under this (owner, attempt): nothing was written."""
 
 
+class RecordChangedError(Exception):
+    """Between looking at a record and changing it somebody else changed it: nothing was written."""
+
+
+class LeaseHeldError(Exception):
+    """A worker holds the job: nothing was written."""
+
+
 def text_of(error: BaseException) -> str:
     """What an error says, also where saying it fails."""
     try:

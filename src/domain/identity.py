@@ -13,6 +13,7 @@ from domain.strict_json import Json, canonical
 MAX_ID_BYTES: Final = 256
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 FINGERPRINT_VERSION: Final = "v1"
+_KEY: Final = re.compile(rf"({NAME.pattern})\.({NAME.pattern})#([0-9a-f]{{64}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,12 @@ class JobKey:
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.operation}#{self.digest}"
+
+    @classmethod
+    def parse(cls, text: str) -> "JobKey | None":
+        """The key of that text; None where it is none of onejob's."""
+        found = _KEY.fullmatch(text)
+        return cls(*found.groups()) if found else None
 
 
 def job_key(namespace: str, operation: str, job_id: str, tenant: str | None = None) -> JobKey:

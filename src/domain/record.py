@@ -21,9 +21,26 @@ class Status(StrEnum):
     COMPLETED = "COMPLETED"
 
 
+class State(StrEnum):
+    """What a record says at some moment, in an operator's words."""
+
+    RUNNING = "running"
+    LAPSED = "lapsed"
+    """Its worker was killed, timed out, or is cut off: the next delivery takes it over."""
+    RELEASED = "released"
+    """Its last attempt failed, or an operator had it forgotten: the next delivery runs it."""
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    """Nobody answers for it any more; it is there until it is deleted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a store knows of a job. `lease_until` and `job_id` are None only where another tool wrote the record."""
+    """What a store knows of a job. `lease_until` and `job_id` are None only where another tool wrote the record.
+
+    `last_seen` is when a worker last claimed, completed or released it. `epoch` counts from 1 how often the job may
+    have its effect: an operator who has it forgotten begins another.
+    """
 
     key: JobKey
     job_id: str | None
@@ -36,6 +53,8 @@ class Record:
     answer: Answer | None = None
     last_error: str | None = None
     first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    epoch: int = 1
 
     @property
     def in_progress(self) -> bool:
@@ -49,6 +68,25 @@ class Record:
         """Nobody answers for this record any more. A live lease is judged first: it outlasts any retention."""
         return self.expires_at < now and (not self.in_progress or self.lease_is_over(now))
 
+    def state(self, now: datetime) -> State:
+        """In the order in which a claim judges."""
+        if self.retention_is_over(now):
+            return State.EXPIRED
+        if not self.in_progress:
+            return State.COMPLETED
+        if not self.lease_is_over(now):
+            return State.RUNNING
+        return State.RELEASED if self.lease_until == RELEASED else State.LAPSED
+
+    def is_same_as(self, other: "Record") -> bool:
+        """Whether nobody has claimed, ended or forgotten it between the two. A renewal does not count."""
+        return (self.status, self.owner, self.attempts, self.epoch) == (
+            other.status,
+            other.owner,
+            other.attempts,
+            other.epoch,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -57,6 +95,7 @@ class Claim:
     key: JobKey
     owner: str
     attempt: int
+    epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +159,5 @@ def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAn
     if record.lease_is_over(now):
         return Free(verified)
     if record.owner == owner and record.fingerprint == job.fingerprint:
-        return Acquired(Claim(job.key, owner, record.attempts), record.last_error)
+        return Acquired(Claim(job.key, owner, record.attempts, record.epoch), record.last_error)
     return Busy(record.lease_until or record.expires_at, verified)

@@ -163,7 +163,7 @@ class JobService:
             return self._release(run, claim, last_error or "", rejected)
         if run.last_try is not None and self.clock.now() >= run.last_try:
             return self._release(run, claim, last_error or "", Failed(Failure.NOT_STARTED))
-        attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key)
+        attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key, claim.epoch)
         try:
             with self.heartbeat(lease, run.lease):
                 if lease.lost():  # the claim, or the waiting for it, took longer than it lasts

@@ -18,6 +18,7 @@ from domain.operation import Operations
 from domain.ports.clock import Clock
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
+from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
 from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Settings
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from botocore.config import Config
     from mypy_boto3_sqs.client import SQSClient
 
+    from adapters.memory import MemoryIdempotencyStore
+    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
     from adapters.telemetry import PowertoolsTelemetry
 
 SQS_TRIES: Final = 2
@@ -51,23 +54,35 @@ def sdk_config(settings: Settings, tries: int = 1) -> "Config":
     )
 
 
-def memory_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+def memory_store(settings: Settings, clock: Clock) -> "MemoryIdempotencyStore":
     """For tests and trials."""
     from adapters.memory import MemoryIdempotencyStore
 
     return MemoryIdempotencyStore(clock, settings.retention)
 
 
-def dynamodb_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
     """For production: one client, made now."""
     import boto3
 
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-    from adapters.powertools.store import DynamoDBIdempotencyStore
 
     client = boto3.client("dynamodb", config=sdk_config(settings))
-    layer = FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=client)
+    return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=client)
+
+
+def dynamodb_store(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> IdempotencyStore:
+    """For production."""
+    from adapters.powertools.store import DynamoDBIdempotencyStore
+
     return DynamoDBIdempotencyStore(layer, clock, settings.retention)
+
+
+def dynamodb_admin(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> StoreAdmin:
+    """For who operates it."""
+    from adapters.powertools.admin import DynamoDBStoreAdmin
+
+    return DynamoDBStoreAdmin(layer, clock, settings.retention)
 
 
 def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
@@ -75,6 +90,13 @@ def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
     from adapters.sqlite.store import SQLiteIdempotencyStore
 
     return SQLiteIdempotencyStore(settings.db, clock, settings.retention)
+
+
+def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
+    """Raises `UnusableDatabaseError`."""
+    from adapters.sqlite.admin import SQLiteStoreAdmin
+
+    return SQLiteStoreAdmin(settings.db, clock, settings.retention)
 
 
 def thread_heartbeat(store: IdempotencyStore, clock: Clock) -> Heartbeat:
@@ -118,11 +140,19 @@ class Container(DeclarativeContainer):
     crew: Provider[Crew] = Singleton(ThreadCrew, settings.provided.concurrency, clock)
     events: Provider["PowertoolsTelemetry"] = Singleton(telemetry, settings)
     queue: Provider[Queue] = Singleton(sqs_queue, settings)
+    _layer: Provider["FencedDynamoDBPersistenceLayer"] = Singleton(dynamodb_layer, settings)
+    _memory: Provider["MemoryIdempotencyStore"] = Singleton(memory_store, settings, clock)
     store: Provider[IdempotencyStore] = Selector(
         settings.provided.backend,
-        dynamodb=Singleton(dynamodb_store, settings, clock),
+        dynamodb=Singleton(dynamodb_store, _layer, clock, settings),
         sqlite=Singleton(sqlite_store, settings, clock),
-        memory=Singleton(memory_store, settings, clock),
+        memory=_memory,
+    )
+    admin: Provider[StoreAdmin] = Selector(
+        settings.provided.backend,
+        dynamodb=Singleton(dynamodb_admin, _layer, clock, settings),
+        sqlite=Singleton(sqlite_admin, settings, clock),
+        memory=_memory,
     )
     renewing_heartbeat: Provider[Heartbeat] = Singleton(thread_heartbeat, store, clock)
     heartbeat: Provider[Heartbeat] = Object(no_heartbeat)

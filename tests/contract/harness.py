@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from domain.ports.store import IdempotencyStore
+from domain.ports.store_admin import StoreAdmin
 from tests.support.clock import FakeClock
 
 RETENTION = timedelta(hours=1)
@@ -18,6 +19,7 @@ class Harness:
     """A store on an empty ground, and the clock that it reads."""
 
     store: IdempotencyStore
+    admin: StoreAdmin
     clock: FakeClock
     atomic_under_threads: bool = True
 
@@ -27,36 +29,41 @@ def memory() -> Iterator[Harness]:
     from adapters.memory import MemoryIdempotencyStore
 
     clock = FakeClock()
-    yield Harness(MemoryIdempotencyStore(clock, RETENTION), clock)
+    store = MemoryIdempotencyStore(clock, RETENTION)
+    yield Harness(store, store, clock)
 
 
 @contextmanager
 def dynamodb_in_process() -> Iterator[Harness]:
-    from tests.support.aws import dynamodb_store, in_process
+    from tests.support.aws import dynamodb_admin, dynamodb_store, in_process
 
     with in_process():
         clock = FakeClock()
-        yield Harness(dynamodb_store(clock, RETENTION), clock, atomic_under_threads=False)
+        store, admin = dynamodb_store(clock, RETENTION), dynamodb_admin(clock, RETENTION)
+        yield Harness(store, admin, clock, atomic_under_threads=False)
 
 
 @contextmanager
 def dynamodb_emulated() -> Iterator[Harness]:
-    from tests.support.aws import dynamodb_store, emulated
+    from tests.support.aws import dynamodb_admin, dynamodb_store, emulated
 
     with emulated():
         clock = FakeClock()
-        yield Harness(dynamodb_store(clock, RETENTION), clock)
+        yield Harness(dynamodb_store(clock, RETENTION), dynamodb_admin(clock, RETENTION), clock)
 
 
 @contextmanager
 def sqlite() -> Iterator[Harness]:
+    from adapters.sqlite.admin import SQLiteStoreAdmin
     from adapters.sqlite.store import SQLiteIdempotencyStore
 
     clock = FakeClock()
     with TemporaryDirectory() as folder:
-        store = SQLiteIdempotencyStore(Path(folder) / "records.sqlite", clock, RETENTION)
-        yield Harness(store, clock)
+        path = Path(folder) / "records.sqlite"
+        store, admin = SQLiteIdempotencyStore(path, clock, RETENTION), SQLiteStoreAdmin(path, clock, RETENTION)
+        yield Harness(store, admin, clock)
         store.close()
+        admin.close()
 
 
 STORES: dict[str, Callable[[], AbstractContextManager[Harness]]] = {

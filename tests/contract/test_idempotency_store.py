@@ -61,6 +61,7 @@ def test_a_job_without_a_record_is_acquired(harness: Harness) -> None:
         expires_at=now + RETENTION,
         fingerprint=JOB.fingerprint,
         first_seen=now,
+        last_seen=now,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from domain.answer import Answer
-from domain.errors import ForeignRecordError, LeaseLostError
+from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
@@ -14,7 +14,7 @@ from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Complete
 
 @dataclass
 class ReferenceStore:
-    """An `IdempotencyStore` for one thread, which counts the situations that it was asked about.
+    """An `IdempotencyStore`, and `StoreAdmin.forget`, for one thread. Counts the situations that it was asked about.
 
     `kept_until` says how a store writes down the end of a retention: DynamoDB rounds up to a second.
     """
@@ -56,7 +56,7 @@ class ReferenceStore:
             return self._acquire(job, owner, lease, f"{state}, verified {same_scheme}", verified=same_scheme)
         if (old.owner, old.fingerprint) == (owner, job.fingerprint):
             self.situations["claim: found itself"] += 1
-            return Acquired(Claim(job.key, owner, old.attempts), old.last_error)
+            return Acquired(Claim(job.key, owner, old.attempts, old.epoch), old.last_error)
         self.situations[f"claim: busy, verified {same_scheme}"] += 1
         return Busy(old.lease_until, verified=same_scheme)
 
@@ -67,7 +67,9 @@ class ReferenceStore:
             return
         held = self._held(claim, "complete")
         end = self.kept_until(self.now() + self.retention)
-        self.records[claim.key] = replace(held, status=Status.COMPLETED, answer=answer, expires_at=end)
+        self.records[claim.key] = replace(
+            held, status=Status.COMPLETED, answer=answer, expires_at=end, last_seen=self.now()
+        )
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
         old = self.records.get(claim.key)
@@ -81,6 +83,7 @@ class ReferenceStore:
             lease_until=RELEASED,
             last_error=error or held.last_error,
             fingerprint=None if forget_payload else held.fingerprint,
+            last_seen=self.now(),
         )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -91,6 +94,29 @@ class ReferenceStore:
 
     def find(self, key: JobKey) -> Record | None:
         return self.records.get(key)
+
+    def forget(self, seen: Record, *, force: bool) -> Record:
+        old = self.records[seen.key]
+        if (old.status, old.owner, old.attempts, old.epoch) != (seen.status, seen.owner, seen.attempts, seen.epoch):
+            self.situations["forget: changed"] += 1
+            raise RecordChangedError
+        assert old.lease_until is not None
+        running = old.status is Status.IN_PROGRESS and self.now() <= old.lease_until
+        if running and not force:
+            self.situations["forget: held"] += 1
+            raise LeaseHeldError
+        self.situations[f"forget: {'running' if running else old.status}"] += 1
+        self.records[seen.key] = replace(
+            old,
+            status=Status.IN_PROGRESS,
+            owner=None,
+            lease_until=RELEASED,
+            expires_at=self.kept_until(self.now() + self.retention),
+            fingerprint=None,
+            answer=None,
+            epoch=old.epoch + 1,
+        )
+        return self.records[seen.key]
 
     def _acquire(self, job: Job, owner: str, lease: timedelta, why: str, *, verified: bool = True) -> ClaimAnswer:
         self.situations[f"claim: acquired, {why}"] += 1
@@ -106,9 +132,11 @@ class ReferenceStore:
             fingerprint=job.fingerprint,
             last_error=old.last_error if old else None,
             first_seen=old.first_seen if old else now,
+            last_seen=now,
+            epoch=old.epoch if old else 1,
         )
         new = self.records[job.key]
-        return Acquired(Claim(job.key, owner, new.attempts), new.last_error, verified)
+        return Acquired(Claim(job.key, owner, new.attempts, new.epoch), new.last_error, verified)
 
     def _held(self, claim: Claim, write: str) -> Record:
         old = self.records.get(claim.key)
@@ -154,5 +182,10 @@ SITUATIONS = {
     ),
     "complete: repeated",
     "release: repeated",
+    "forget: changed",
+    "forget: held",
+    "forget: running",
+    "forget: COMPLETED",
+    "forget: INPROGRESS",
 }
 """All that can happen. A run of the machine that has not met each of them has not shown much."""

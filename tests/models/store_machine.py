@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, multiple, rule
 
 from domain.answer import Answer
-from domain.errors import ForeignRecordError, LeaseLostError
+from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.store import IdempotencyStore
@@ -50,7 +50,11 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(release, st.sampled_from(["TimeoutError", "KeyError", ""]), st.booleans()),
     st.builds(renewal, st.sampled_from(LEASES)),
 )
+SELDOM = st.sampled_from([False, False, True])
+"""What is forgotten gets into no other state: there would be few of those."""
+
 Claims = Bundle[Claim]("claims")
+Shown = Bundle[Record]("shown")
 
 
 def whole_seconds(end: datetime) -> datetime:
@@ -128,6 +132,29 @@ class StoreMachine(RuleBasedStateMachine):
     def write(self, claim: Claim, write: Write) -> None:
         self.ask_both(claim.key, lambda store: write(store, claim))
 
+    @rule(target=Shown, which=st.integers(0, KEYS - 1))
+    def an_operator_looks(self, which: int) -> Record | MultipleResults[Record]:
+        record = self.model.find(self.jobs[which].key)
+        return multiple() if record is None else record
+
+    @rule(which=st.integers(0, KEYS - 1), force=st.booleans(), seldom=SELDOM)
+    def an_operator_has_forgotten_what_is_there(self, which: int, force: bool, seldom: bool) -> None:
+        record = self.model.find(self.jobs[which].key)
+        is_held = record is not None and record.in_progress and not record.lease_is_over(self.clock.now())
+        if record is not None and (seldom or (is_held and not force)):
+            self.forget(record, force)
+
+    @rule(shown=Shown, force=st.booleans(), seldom=SELDOM)
+    def an_operator_has_forgotten_what_was_shown(self, shown: Record, force: bool, seldom: bool) -> None:
+        if seldom:
+            self.forget(shown, force)
+
+    def forget(self, shown: Record, force: bool) -> None:
+        admin = self.ground.harness.admin
+        expected = answer_of(lambda model: model.forget(shown, force=force), self.model)
+        assert answer_of(lambda admin: admin.forget(shown, force=force), admin) == expected
+        assert comparable(admin.look(shown.key)) == comparable(self.model.find(shown.key))
+
     @rule(seconds=st.sampled_from([0.001, 1.0, 9.999, 10.001, 61.0]))
     def time_passes(self, seconds: float) -> None:
         self.clock.advance(seconds=seconds)
@@ -174,10 +201,10 @@ def variant_of(what: Job, variant: str) -> Job:
             return what
 
 
-def answer_of[T](question: Callable[[IdempotencyStore], T], store: IdempotencyStore) -> T | type[Exception]:
+def answer_of[S, T](question: Callable[[S], T], store: S) -> T | type[Exception]:
     try:
         return question(store)
-    except (LeaseLostError, ForeignRecordError) as refused:
+    except (LeaseLostError, ForeignRecordError, LeaseHeldError, RecordChangedError) as refused:
         return type(refused)
 
 

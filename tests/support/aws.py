@@ -10,6 +10,7 @@ import boto3
 import botocore.session
 from moto import mock_aws
 
+from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.store import DynamoDBIdempotencyStore
 from domain.ports.clock import Clock
@@ -83,6 +84,10 @@ def dynamodb_store(
     clock: Clock, retention: timedelta, client: "DynamoDBClient | None" = None
 ) -> DynamoDBIdempotencyStore:
     return DynamoDBIdempotencyStore(layer(client), clock, retention)
+
+
+def dynamodb_admin(clock: Clock, retention: timedelta) -> DynamoDBStoreAdmin:
+    return DynamoDBStoreAdmin(layer(), clock, retention)
 
 
 def item(key: object) -> dict[str, Any]:

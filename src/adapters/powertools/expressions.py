@@ -41,7 +41,9 @@ class Write:
 
     @property
     def update(self) -> str:
-        """The UpdateExpression."""
+        """The UpdateExpression; empty where nothing is set."""
+        if not self.sets:
+            return ""
         text = f"SET {', '.join(self.sets)}"
         return f"{text} REMOVE {', '.join(self.removes)}" if self.removes else text
 
@@ -62,8 +64,7 @@ def claim(record: FencedRecord, now: datetime) -> Write:
         condition="",
         values={
             ":in_progress": text("INPROGRESS"),
-            ":now": number(Decimal(to_ms(now)) / 1000),
-            ":now_ms": number(to_ms(now)),
+            **_at(now),
             ":zero": number(0),
             ":one": number(1),
         },
@@ -71,6 +72,7 @@ def claim(record: FencedRecord, now: datetime) -> Write:
             "#status = :in_progress",
             "#attempts = if_not_exists(#attempts, :zero) + :one",
             "#first_seen = if_not_exists(#first_seen, :now_ms)",
+            "#last_seen = :now_ms",
         ],
         removes=["#data", "#omitted"],
     )
@@ -102,6 +104,7 @@ def complete(record: FencedRecord) -> Write:
     write.set("expiration", number(record.expiry_timestamp or 0))
     if record.omitted is not None:
         write.set("omitted", text(record.omitted))
+    _note_last_seen(write, record)
     return write
 
 
@@ -111,6 +114,7 @@ def release(record: FencedRecord, *, forget_payload: bool) -> Write:
     write.set("lease", number(0))
     if record.last_error:
         write.set("last_error", text(record.last_error))
+    _note_last_seen(write, record)
     write.removes = ["#owner", "#fingerprint"] if forget_payload else ["#owner"]
     return write
 
@@ -122,6 +126,50 @@ def renew(record: FencedRecord) -> Write:
     write.set("lease", number(record.in_progress_expiry_timestamp or 0))
     write.set("expiration", number(record.expiry_timestamp or 0))
     return write
+
+
+def forget(seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> Write:
+    """Release what is as it was seen, for another epoch; without `force` only if no lease runs."""
+    condition = ["#status = :seen_status", _is("owner", seen.owner), _is("attempts", seen.attempts or None)]
+    condition.append(_is("epoch", seen.epoch if seen.epoch > 1 else None))
+    values = {
+        ":seen_status": text(seen.stored_status),
+        ":in_progress": text("INPROGRESS"),
+        ":one": number(1),
+    }
+    write = Write("", values, ["#status = :in_progress", "#epoch = if_not_exists(#epoch, :one) + :one"])
+    write.set("lease", number(0))
+    write.set("expiration", number(expiry))
+    write.removes = ["#owner", "#fingerprint", "#data", "#omitted"]
+    if seen.owner is not None:
+        values[":owner"] = text(seen.owner)
+    if seen.attempts:
+        values[":attempts"] = number(seen.attempts)
+    if seen.epoch > 1:
+        values[":epoch"] = number(seen.epoch)
+    if not force:
+        condition.append(f"(#status <> :in_progress OR {_LEASE_OVER})")
+        values |= _at(now)
+    write.condition = " AND ".join(condition)
+    return write
+
+
+def purge(now: datetime) -> Write:
+    """The condition under which a record may be deleted."""
+    return Write(_RETENTION_OVER, {":in_progress": text("INPROGRESS"), **_at(now)})
+
+
+def _is(attribute: str, value: object) -> str:
+    return f"attribute_not_exists(#{attribute})" if value is None else f"#{attribute} = :{attribute}"
+
+
+def _at(now: datetime) -> dict[str, Value]:
+    return {":now": number(Decimal(to_ms(now)) / 1000), ":now_ms": number(to_ms(now))}
+
+
+def _note_last_seen(write: Write, record: FencedRecord) -> None:
+    if record.last_seen is not None:  # a bare decorator knows none
+        write.set("last_seen", number(record.last_seen))
 
 
 def _held_by(record: FencedRecord) -> Write:

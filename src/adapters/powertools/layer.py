@@ -86,6 +86,39 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         )
         return self._item_to_data_record(answer["Item"]) if "Item" in answer else None
 
+    def forget_record(self, seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> FencedRecord:
+        """Release what is as it was seen, for another epoch; the record as it then is. Raises `FenceLostError`."""
+        write = expressions.forget(seen, now, expiry, force=force)
+        return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
+
+    def purge_record(self, idempotency_key: str, now: datetime) -> bool:
+        """Delete a record whose retention is over; whether it still was."""
+        condition = expressions.purge(now)
+        try:
+            self.client.delete_item(
+                TableName=self.table_name,
+                Key=self._get_key(idempotency_key),
+                ConditionExpression=condition.condition,
+                ExpressionAttributeNames=condition.names(self._schema),
+                ExpressionAttributeValues=condition.values,
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            return False
+        return True
+
+    def scan_items(self, after: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of the table, read consistently, and the key to go on after; None at the end."""
+        start: dict[str, Any] = {} if after is None else {"ExclusiveStartKey": self._get_key(after)}
+        answer = self.client.scan(TableName=self.table_name, Limit=limit, ConsistentRead=True, **start)
+        last = answer.get("LastEvaluatedKey")
+        return answer["Items"], None if last is None else last[self.key_attr]["S"]
+
+    def to_record(self, item: dict[str, Any]) -> FencedRecord:
+        """What an item says. Raises `KeyError`, `TypeError` or `ValueError` where nobody of ours wrote it."""
+        return self._item_to_data_record(item)
+
     def _write(self, record: FencedRecord, write: expressions.Write, **options: Any) -> Mapping[str, Any]:
         try:
             return self.client.update_item(
@@ -135,6 +168,8 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             job_id=read.get("job_id"),
             operation=read.get("operation"),
             first_seen=read.get("first_seen"),
+            last_seen=read.get("last_seen"),
+            epoch=int(read.get("epoch", 1)),
             last_error=read.get("last_error"),
             omitted=read.get("omitted"),
         )

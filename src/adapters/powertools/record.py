@@ -15,7 +15,7 @@ class FencedRecord(DataRecord):
     """A `DataRecord` with its fence (`owner`, `attempts`) and what an operator asks about.
 
     `scheme` takes part in a claim only: the fingerprint's scheme, or None where payloads are not compared.
-    `first_seen` is in milliseconds, `last_error` and `omitted` are short texts.
+    `first_seen` and `last_seen` are in milliseconds, `last_error` and `omitted` are short texts.
     """
 
     def __init__(
@@ -26,6 +26,8 @@ class FencedRecord(DataRecord):
         job_id: str | None = None,
         operation: str | None = None,
         first_seen: int | None = None,
+        last_seen: int | None = None,
+        epoch: int = 1,
         last_error: str | None = None,
         omitted: str | None = None,
         scheme: str | None = None,
@@ -37,6 +39,8 @@ class FencedRecord(DataRecord):
         self.job_id = job_id
         self.operation = operation
         self.first_seen = first_seen
+        self.last_seen = last_seen
+        self.epoch = epoch
         self.last_error = last_error
         self.omitted = omitted
         self.scheme = scheme

@@ -1,22 +1,20 @@
 """The `IdempotencyStore` over the fenced layer: it builds the records, keeps the time, and translates the errors."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
-from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
-from adapters.powertools.record import FencedRecord, from_ms, from_seconds, to_ms, to_seconds
+from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+from adapters.powertools.reading import to_record, translated
+from adapters.powertools.record import FencedRecord, to_ms, to_seconds
 from domain.answer import Answer
-from domain.errors import ForeignRecordError, LeaseLostError, StoreUnavailableError
+from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -46,36 +44,38 @@ class DynamoDBIdempotencyStore:
             job_id=job.job_id,
             operation=job.operation,
         )
-        with _translated(job.key):
+        with translated(job.key):
             try:
                 before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
                 return self._stands_in_the_way(refused.old_data_record, job, owner, now)
-            claim = Claim(job.key, owner, wanted.attempts)
+            claim = Claim(job.key, owner, wanted.attempts, before.epoch if before else 1)
             if before is None:
                 return Acquired(claim)
             return Acquired(claim, before.last_error, self._was_verified(before, job, owner, now))
 
     def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
         try:
-            with _translated(job.key):
-                seen = judge(_to_record(before, job.key), job, owner, now)
+            with translated(job.key):
+                seen = judge(to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
             return False
         return not isinstance(seen, Free) or seen.verified
 
     def complete(self, claim: Claim, answer: Answer) -> None:
-        record = self._held(claim)
+        record, now = self._held(claim), self._now()
         record.response_data = answer.text
         record.omitted = answer.omitted
-        record.expiry_timestamp = to_seconds(self._now() + self._retention)
-        with _translated(claim.key):
+        record.expiry_timestamp = to_seconds(now + self._retention)
+        record.last_seen = to_ms(now)
+        with translated(claim.key):
             self._layer.complete_record(record)
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
         record = self._held(claim)
         record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
-        with _translated(claim.key):
+        record.last_seen = to_ms(self._now())
+        with translated(claim.key):
             self._layer.release_record(record, forget_payload=forget_payload)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -83,18 +83,18 @@ class DynamoDBIdempotencyStore:
         now = self._now()
         record.in_progress_expiry_timestamp = to_ms(now + lease)
         record.expiry_timestamp = to_seconds(now + max(self._retention, lease))
-        with _translated(claim.key):
+        with translated(claim.key):
             self._layer.renew_record(record)
 
     def find(self, key: JobKey) -> Record | None:
-        with _translated(key):
+        with translated(key):
             found = self._layer.find_record(str(key), consistent=False)
-            return None if found is None else _to_record(found, key)
+            return None if found is None else to_record(found, key)
 
     def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:
         if not isinstance(found, FencedRecord):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but there is no record")
-        record = _to_record(found, job.key)
+        record = to_record(found, job.key)
         seen = judge(record, job, owner, now)
         if isinstance(seen, Free):  # it became free between the refusal and the reading of it
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
@@ -107,41 +107,3 @@ class DynamoDBIdempotencyStore:
         """In whole milliseconds, as DynamoDB will compare it."""
         now = self._clock.now()
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-def _to_record(found: FencedRecord, key: JobKey) -> Record:
-    """Raises what `_translated` knows, where nobody of ours wrote it."""
-    if not isinstance(found.payload_hash, str | None):
-        raise TypeError("a fingerprint is a string")
-    lease, first_seen = found.in_progress_expiry_timestamp, found.first_seen
-    status = Status(found.stored_status)
-    return Record(
-        key=key,
-        job_id=found.job_id,
-        status=status,
-        owner=found.owner,
-        attempts=found.attempts,
-        lease_until=None if lease is None else from_ms(lease),
-        expires_at=from_seconds(found.expiry_timestamp or 0),
-        fingerprint=found.payload_hash or None,
-        answer=Answer(found.response_data or "null", found.omitted) if status is Status.COMPLETED else None,
-        last_error=found.last_error,
-        first_seen=None if first_seen is None else from_ms(first_seen),
-    )
-
-
-@contextmanager
-def _translated(key: JobKey) -> Iterator[None]:
-    try:
-        yield
-    except FenceLostError as error:
-        raise LeaseLostError(str(error)) from error
-    except ClientError as error:
-        code: Any = error.response.get("Error", {}).get("Code", "unknown")
-        raise StoreUnavailableError(f"DynamoDB {error.operation_name}: {code}") from error
-    except BotoCoreError as error:
-        raise StoreUnavailableError(f"DynamoDB: {type(error).__name__}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ForeignRecordError(
-            f"{key}: the record is not one of onejob or Powertools: {type(error).__name__}"
-        ) from error

@@ -32,6 +32,8 @@ MIGRATIONS: Final[Sequence[str]] = (
         first_seen  INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
+    "ALTER TABLE record ADD COLUMN last_seen INTEGER;",
+    "ALTER TABLE record ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;",
 )
 """Each brings a file from the version of its index to the next. All times are microseconds since 1970."""
 

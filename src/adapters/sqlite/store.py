@@ -1,39 +1,33 @@
 """The `IdempotencyStore` in a SQLite file. The domain judges; SQLite's write lock makes judging and writing one."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from adapters.sqlite.database import open_database
 from adapters.sqlite.group_commit import GroupCommit
+from adapters.sqlite.rows import read, to_number, translated
 from domain.answer import Answer
-from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.errors import LeaseLostError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, judge
 
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_SELECT: Final = """
-    SELECT job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error,
-           first_seen
-    FROM record WHERE key = ?
-"""
 _REPLACE: Final = """
     INSERT OR REPLACE INTO record (key, job_id, operation, status, owner, attempts, lease_until, expires_at,
-                                   fingerprint, last_error, first_seen)
-    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?)
+                                   fingerprint, last_error, first_seen, last_seen, epoch)
+    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _HELD: Final = "WHERE key = ? AND status = 'INPROGRESS' AND owner = ? AND attempts = ?"
-_COMPLETE: Final = f"UPDATE record SET status = 'COMPLETED', answer = ?, omitted = ?, expires_at = ? {_HELD}"
+_COMPLETE: Final = (
+    f"UPDATE record SET status = 'COMPLETED', answer = ?, omitted = ?, expires_at = ?, last_seen = ? {_HELD}"
+)
 _RELEASE: Final = (
     "UPDATE record SET owner = NULL, lease_until = ?, last_error = coalesce(?, last_error), "
-    f"fingerprint = iif(?, NULL, fingerprint) {_HELD}"
+    f"fingerprint = iif(?, NULL, fingerprint), last_seen = ? {_HELD}"
 )
 _RENEW: Final = (
     f"UPDATE record SET lease_until = max(lease_until, ?1), expires_at = iif(lease_until < ?1, ?2, expires_at) {_HELD}"
@@ -69,39 +63,41 @@ class SQLiteIdempotencyStore:
 
         def work(connection: sqlite3.Connection) -> ClaimAnswer:
             now = self._clock.now()
-            old = _read(connection, job.key)
+            old = read(connection, job.key)
             seen = judge(old, job, owner, now)
             if not isinstance(seen, Free):
                 return seen
-            attempts = (old.attempts if old else 0) + 1
+            attempts, epoch = (old.attempts if old else 0) + 1, old.epoch if old else 1
             last_error = old.last_error if old else None
             first_seen = old.first_seen if old and old.first_seen else now
-            ends = _number(now + lease), _number(now + max(self._retention, lease))
+            ends = to_number(now + lease), to_number(now + max(self._retention, lease))
             identity = str(job.key), job.job_id, job.operation
+            times = to_number(first_seen), to_number(now)
             connection.execute(
-                _REPLACE, (*identity, owner, attempts, *ends, job.fingerprint, last_error, _number(first_seen))
+                _REPLACE, (*identity, owner, attempts, *ends, job.fingerprint, last_error, *times, epoch)
             )
-            return Acquired(Claim(job.key, owner, attempts), last_error, seen.verified)
+            return Acquired(Claim(job.key, owner, attempts, epoch), last_error, seen.verified)
 
-        with _translated():
+        with translated():
             return self._writes.run(work)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
-        values = (answer.text, answer.omitted, _number(self._clock.now() + self._retention))
+        now = self._clock.now()
+        values = (answer.text, answer.omitted, to_number(now + self._retention), to_number(now))
         self._write(claim, _COMPLETE, values, unless=_COMPLETED, was=_fence(claim))
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        values = (_number(RELEASED), error or None, forget_payload)
-        was = (str(claim.key), claim.attempt, _number(RELEASED))
+        values = (to_number(RELEASED), error or None, forget_payload, to_number(self._clock.now()))
+        was = (str(claim.key), claim.attempt, to_number(RELEASED))
         self._write(claim, _RELEASE, values, unless=_RELEASED, was=was)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         now = self._clock.now()
-        self._write(claim, _RENEW, (_number(now + lease), _number(now + max(self._retention, lease))))
+        self._write(claim, _RENEW, (to_number(now + lease), to_number(now + max(self._retention, lease))))
 
     def find(self, key: JobKey) -> Record | None:
-        with _translated(), self._reading:
-            return _read(self._reader, key)
+        with translated(), self._reading:
+            return read(self._reader, key)
 
     def _check_in_place(self) -> None:
         """SQLite would go on writing to a file that nobody finds any more."""
@@ -124,7 +120,7 @@ class SQLiteIdempotencyStore:
             if not landed and (unless is None or connection.execute(unless, was).fetchone() is None):
                 raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
 
-        with _translated():
+        with translated():
             self._writes.run(work)
 
 
@@ -138,39 +134,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _fence(claim: Claim) -> tuple[str, str, int]:
     return str(claim.key), claim.owner, claim.attempt
-
-
-def _read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
-    row: tuple[Any, ...] | None = connection.execute(_SELECT, (str(key),)).fetchone()
-    if row is None:
-        return None
-    job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, first_seen = row
-    return Record(
-        key=key,
-        job_id=job_id,
-        status=Status(status),
-        owner=owner,
-        attempts=attempts,
-        lease_until=_moment(lease_until),
-        expires_at=_moment(expires_at),
-        fingerprint=fingerprint,
-        answer=None if answer is None else Answer(answer, omitted),
-        last_error=last_error,
-        first_seen=_moment(first_seen),
-    )
-
-
-def _number(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def _moment(microseconds: int) -> datetime:
-    return _EPOCH + microseconds * _MICROSECOND
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreUnavailableError(f"SQLite: {error}") from error

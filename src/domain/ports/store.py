@@ -27,7 +27,7 @@ class IdempotencyStore(Protocol):
         - Fingerprints match when equal, of different schemes, or absent in the record. While the retention runs,
           any other is Mismatch: completed, in progress or lapsed.
         - Acquiring sets owner, lease end (now + lease), fingerprint and retention (never shorter than the lease),
-          adds one to the attempts, drops the old answer, keeps the first time seen and the last error.
+          adds one to the attempts, drops the old answer, keeps the first time seen, the last error and the epoch.
         - `verified` is False where the fingerprint of a record that is taken over, waited for or answered was absent or
           of another scheme.
         - A claim that finds itself in progress, its lease live, under the same owner and the same fingerprint is

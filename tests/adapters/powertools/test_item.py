@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from domain.answer import Answer
 from domain.record import Acquired, Claim
-from tests.support.aws import dynamodb_store, in_process, item
+from tests.support.aws import dynamodb_admin, dynamodb_store, in_process, item
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 
@@ -25,6 +25,7 @@ def test_the_format_of_an_item_changes_by_decision_only() -> None:
             "operation": "default",
             "attempts": 1,
             "first_seen": SECONDS * 1000,
+            "last_seen": SECONDS * 1000,
             "validation": JOB.fingerprint,
             "expiration": SECONDS + 86_400,
         }
@@ -37,6 +38,13 @@ def test_the_format_of_an_item_changes_by_decision_only() -> None:
         store.complete(Claim(JOB.key, "run-2", 2), Answer('{"ok":true}', None))
         done = {"status": "COMPLETED", "owner": "run-2", "data": '{"ok":true}', "attempts": 2}
         assert item(JOB.key) == common | lease | {"last_error": "TimeoutError"} | done
+        admin = dynamodb_admin(clock, timedelta(days=1))
+        shown = admin.look(JOB.key)
+        assert shown is not None
+        admin.forget(shown)
+        forgotten = common | released | {"status": "INPROGRESS", "attempts": 2, "epoch": 2}
+        del forgotten["validation"]
+        assert item(JOB.key) == forgotten
 
 
 def test_an_omitted_answer_is_null_to_powertools_and_says_why_to_us() -> None:

@@ -1,0 +1,97 @@
+"""The `StoreAdmin` of a DynamoDB table."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
+from adapters.powertools.reading import to_record, translated
+from adapters.powertools.record import FencedRecord, to_ms, to_seconds
+from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
+from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import Purged
+from domain.record import Record
+
+PAGE: Final = 1000
+"""Records a request, or a megabyte: what comes first."""
+
+
+class DynamoDBStoreAdmin:
+    """Looks and pages with consistent reads: a scan of a table costs half a read unit for each 4 KB, twice."""
+
+    def __init__(self, layer: FencedDynamoDBPersistenceLayer, clock: Clock, retention: timedelta) -> None:
+        self._layer = layer
+        self._clock = clock
+        self._retention = retention
+
+    def look(self, key: JobKey) -> Record | None:
+        with translated(key):
+            found = self._layer.find_record(str(key), consistent=True)
+            return None if found is None else to_record(found, key)
+
+    def records(self) -> Iterator[Record]:
+        after: str | None = None
+        while True:
+            page, after = self._page(after, PAGE)
+            for found in page:
+                record = _of_ours(found)
+                if record is not None:
+                    yield record
+            if after is None:
+                return
+
+    def forget(self, seen: Record, *, force: bool = False) -> Record:
+        wanted = FencedRecord(
+            idempotency_key=str(seen.key),
+            status=seen.status,
+            owner=seen.owner,
+            attempts=seen.attempts,
+            epoch=seen.epoch,
+        )
+        now = self._clock.now()
+        with translated(seen.key):
+            try:
+                forgotten = self._layer.forget_record(wanted, now, to_seconds(now + self._retention), force=force)
+            except FenceLostError as lost:
+                self._explain(seen, None if lost.found is None else to_record(lost.found, seen.key))
+                raise
+            return to_record(forgotten, seen.key)
+
+    def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
+        now = self._clock.now()
+        page, after = self._page(after, limit)
+        over = [record.idempotency_key for record in page if _may_be_over(record, now)]
+        with translated("the table"):
+            deleted = sum(self._layer.purge_record(key, now) for key in over)
+        return Purged(len(page), deleted, after)
+
+    def _page(self, after: str | None, limit: int) -> tuple[list[FencedRecord], str | None]:
+        """Without what is no record at all."""
+        with translated("the table"):
+            items, after = self._layer.scan_items(after, limit)
+        records = []
+        for item in items:
+            with suppress(ForeignRecordError), translated("an item"):
+                records.append(self._layer.to_record(item))
+        return records, after
+
+    def _explain(self, seen: Record, found: Record | None) -> None:
+        if found is None or not found.is_same_as(seen):
+            raise RecordChangedError(f"{seen.key}: changed since it was shown")
+        raise LeaseHeldError(f"{seen.key}: held until {found.lease_until}")
+
+
+def _of_ours(found: FencedRecord) -> Record | None:
+    key = JobKey.parse(found.idempotency_key)
+    if key is None:
+        return None
+    with suppress(ForeignRecordError), translated(key):
+        return to_record(found, key)
+    return None
+
+
+def _may_be_over(record: FencedRecord, now: datetime) -> bool:
+    """Spares a request for most that are not; the condition of the deletion decides."""
+    return (record.expiry_timestamp or 0) < to_ms(now) / 1000

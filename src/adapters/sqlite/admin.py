@@ -1,0 +1,83 @@
+"""The `StoreAdmin` of a SQLite file, on a connection of its own."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from adapters.sqlite.database import open_database
+from adapters.sqlite.rows import COLUMNS, read, to_number, to_record, translated
+from domain.errors import LeaseHeldError, RecordChangedError
+from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import Purged
+from domain.record import RELEASED, Record
+
+_PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > ? ORDER BY key LIMIT ?"
+_PAGE_SIZE: Final = 1000
+_FORGET: Final = """
+    UPDATE record SET status = 'INPROGRESS', owner = NULL, lease_until = ?, expires_at = ?, fingerprint = NULL,
+                      answer = NULL, omitted = NULL, epoch = epoch + 1
+    WHERE key = ?
+"""
+
+
+class SQLiteStoreAdmin:
+    """Used by one thread. Each change is a transaction. Raises `UnusableDatabaseError` when it is made."""
+
+    def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
+        self._clock = clock
+        self._retention = retention
+        self._connection = open_database(path)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    def look(self, key: JobKey) -> Record | None:
+        with translated():
+            return read(self._connection, key)
+
+    def records(self) -> Iterator[Record]:
+        after = ""
+        while page := self._page(after, _PAGE_SIZE):
+            yield from page
+            after = str(page[-1].key)
+
+    def forget(self, seen: Record, *, force: bool = False) -> Record:
+        with translated(), self._transaction():
+            record, now = read(self._connection, seen.key), self._clock.now()
+            if record is None or not record.is_same_as(seen):
+                raise RecordChangedError(f"{seen.key}: changed since it was shown")
+            if record.in_progress and not record.lease_is_over(now) and not force:
+                raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+            values = to_number(RELEASED), to_number(now + self._retention), str(seen.key)
+            self._connection.execute(_FORGET, values)
+            forgotten = read(self._connection, seen.key)
+            assert forgotten is not None  # noqa: S101
+            return forgotten
+
+    def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
+        with translated(), self._transaction():
+            now = self._clock.now()
+            page = self._page(after or "", limit)
+            over = [(str(record.key),) for record in page if record.retention_is_over(now)]
+            self._connection.executemany("DELETE FROM record WHERE key = ?", over)
+            return Purged(len(page), len(over), str(page[-1].key) if len(page) == limit else None)
+
+    def _page(self, after: str, limit: int) -> list[Record]:
+        with translated(), closing(self._connection.execute(_PAGE, (after, limit))) as rows:
+            keyed = [(JobKey.parse(key), values) for key, *values in rows]
+        return [to_record(key, tuple(values)) for key, values in keyed if key is not None]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
