@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.record import to_ms, to_seconds
 from adapters.powertools.store import DynamoDBIdempotencyStore
+from domain.identity import JobKey
 from domain.record import Record
 from tests.simulation.store import Backend, RequestClock
 
@@ -23,7 +24,7 @@ type Item = dict[str, dict[str, Any]]
 type Test = Callable[[Item, Mapping[str, str], Mapping[str, Any]], bool]
 
 MAX_ITEM_BYTES: Final = 409_600
-_TOKEN: Final = re.compile(r"\s*(#\w+|:\w+|<>|[()<>=,+]|[A-Za-z_]+)")
+_TOKEN: Final = re.compile(r"\s*(#\w+|:\w+|<>|<=|[()<>=,+]|[A-Za-z_]+)")
 
 
 class DynamoDBDouble:
@@ -86,7 +87,10 @@ def dynamodb_backend(retention: timedelta) -> Backend:
             "in_progress_expiration": {"N": str(to_ms(record.lease_until))},
         }
 
-    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put)
+    def delete(key: JobKey) -> None:
+        double.items.pop(str(key), None)
+
+    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put, delete)
 
 
 def _refuse(code: str, message: str, **more: Any) -> NoReturn:
@@ -109,8 +113,8 @@ def _compare(left: Any, operator: str, right: Any) -> bool:
     """Nothing compares with what is missing, or of another type; but it differs from it."""
     if left is None or right is None or left[0] != right[0]:
         return operator == "<>" and not (left is None and right is None)
-    if operator == "<":
-        return bool(left[1] < right[1])
+    if operator in ("<", "<="):
+        return bool(left[1] < right[1] or (operator == "<=" and left[1] == right[1]))
     return bool((left[1] == right[1]) == (operator == "="))
 
 

@@ -1,10 +1,12 @@
 """What a seed means: jobs, messages, workers, faults. Everything that chance decides beside the order of steps."""
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from random import Random
 from typing import Any, Final, Literal
 
-type Behaviour = Literal["ok", "flaky", "refuses", "hangs_once", "slow"]
+type Behaviour = Literal["ok", "flaky", "refuses", "hangs_once", "slow", "brink", "exits_once", "interrupted_once"]
+type Identity = tuple[str | None, str]
 
 MARGIN: Final = 5
 MAX_ATTEMPTS: Final = 5
@@ -12,25 +14,42 @@ CALM_SKEW: Final = 3
 FAULTS_UNTIL: Final = 2_000
 """Afterwards nothing fails any more, and everything must come to an end."""
 LONG_RETENTION: Final = 1_000_000
+STALE_FOR: Final = 30
+"""So old a copy may a lookup find."""
+MAX_ANSWER_BYTES: Final = 200
+PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
+"""Of all jobs; the second is the other one."""
+RUNNER_LEASE: Final = timedelta(seconds=12)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job id, and how its operation behaves: `failures` attempts fail first; it works `before` and `after` its
-    effect, and a `careful` one asks right before it whether its lease is lost.
+    """A job, and how its operation behaves: `failures` attempts fail first; it works `before` and `after` its
+    effect (`longer`, where its lease is renewed), and a `careful` one asks right before it whether its lease is lost.
+    A `big` one's first answer is larger than the store takes. "refuses" takes the other payload only, "brink" ends
+    within the margin before its invocation does.
     """
 
     job_id: str
+    tenant: str | None
     behaviour: Behaviour
     failures: int
     before: int
     after: int
+    longer: int
     careful: bool
+    big: bool
+
+    @property
+    def identity(self) -> Identity:
+        return self.tenant, self.job_id
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMessage:
-    """`other_payload` is a second payload under the same id; `broken` is a body that is no job."""
+    """`other_payload` is a second payload under the same id; `broken` is a body that is no job; `test_event` is S3's.
+    `first_sent` is when a message that was redriven had been sent before; `lost_receives` came to nobody.
+    """
 
     name: str
     job: PlannedJob
@@ -39,6 +58,17 @@ class PlannedMessage:
     other_payload: bool = False
     broken: bool = False
     unknown_operation: bool = False
+    test_event: bool = False
+    first_sent: int | None = None
+    lost_receives: int = 0
+
+    @property
+    def born_at(self) -> int:
+        return self.sent_at if self.first_sent is None else self.first_sent
+
+    @property
+    def is_job(self) -> bool:
+        return not (self.broken or self.test_event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +96,9 @@ class Plan:
     outages: tuple[tuple[int, int], ...]
     queue_faults: int
     redeliveries: int
+    redrives: int
+    stale_reads: int
+    deletions: bool
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
@@ -93,6 +126,9 @@ _LEAST: Final[dict[str, Any]] = {
     "late_kills": 0,
     "queue_faults": 0,
     "redeliveries": 0,
+    "redrives": 0,
+    "stale_reads": 0,
+    "deletions": False,
     "probes": 0,
     "latency": 0,
     "skews": (0,),
@@ -117,7 +153,7 @@ def plan(seed: int) -> Plan:
         runner_jobs=tuple(job for job in jobs if job.behaviour != "hangs_once" and few() < 0.3) if few() < 0.5 else (),
         timeout=chance.choice((12, 20, 30)),
         grace=chance.choice((0, 2)) if hostile else 2 * CALM_SKEW + 2,
-        retention=chance.choice((20, 60, LONG_RETENTION)) if hostile and few() < 0.3 else LONG_RETENTION,
+        retention=chance.choice((10, 20, 60)) if hostile and few() < 0.3 else LONG_RETENTION,
         batch_size=chance.randint(1, 5),
         invocations=chance.randint(1, 3),
         threads=chance.randint(1, 3),
@@ -130,7 +166,10 @@ def plan(seed: int) -> Plan:
         late_kills=chance.choice((0, 300)) if hostile else 0,
         outages=_outages(chance) if few() < 0.3 else (),
         queue_faults=chance.choice((0, 0, 100)),
-        redeliveries=chance.choice((0, 0, 100)),
+        redeliveries=chance.choice((0, 0, 600)),
+        redrives=chance.choice((0, 0, 500)),
+        stale_reads=chance.choice((0, 600)),
+        deletions=few() < 0.5,
         latency=chance.choice((0, 1)) if not hostile else chance.choice((0, 1, 2)),
         probes=chance.choice((0, 0, 6)),
         jobs=jobs,
@@ -142,14 +181,37 @@ def _outages(chance: Random) -> tuple[tuple[int, int], ...]:
     return tuple((start, start + chance.randint(3, 80)) for start in starts)
 
 
+_BEHAVIOURS: Final[dict[Behaviour, int]] = {
+    "ok": 12,
+    "flaky": 4,
+    "refuses": 3,
+    "hangs_once": 2,
+    "slow": 4,
+    "brink": 2,
+    "exits_once": 1,
+    "interrupted_once": 1,
+}
+
+
 def _job(chance: Random, number: int, hostile: bool) -> PlannedJob:
-    behaviour: Behaviour = chance.choices(("ok", "flaky", "refuses", "hangs_once", "slow"), (6, 2, 1, 1, 2))[0]
+    (behaviour,) = chance.choices(tuple(_BEHAVIOURS), tuple(_BEHAVIOURS.values()))
     before, after = chance.randint(0, 1), 0
     if hostile:
         before, after = chance.randint(0, 6), chance.choice((0, 0, 1, 4))
     if behaviour == "slow":
         before = chance.randint(10, 20) if hostile else chance.randint(2, 4)
-    return PlannedJob(f"job-{number}", behaviour, chance.randint(1, 2), before, after, chance.random() < 0.5)
+    has_tenant = number > 0 and chance.random() < 0.2
+    return PlannedJob(
+        job_id="job-0" if has_tenant else f"job-{number}",
+        tenant=f"tenant-{number}" if has_tenant else None,
+        behaviour=behaviour,
+        failures=chance.randint(1, 2),
+        before=before,
+        after=after,
+        longer=chance.choice((0, 0, 15, 40)),
+        careful=chance.random() < 0.5,
+        big=chance.random() < 0.2,
+    )
 
 
 def _messages(chance: Random, jobs: tuple[PlannedJob, ...]) -> list[PlannedMessage]:
@@ -157,15 +219,18 @@ def _messages(chance: Random, jobs: tuple[PlannedJob, ...]) -> list[PlannedMessa
     for job in jobs:
         for _ in range(chance.randint(1, 3)):
             kind = chance.random()
+            is_corrected = job.behaviour == "refuses" and kind < 0.4
             made.append(
                 PlannedMessage(
                     name=f"m{len(made)}",
                     job=job,
-                    sent_at=chance.choice((0, 0, 1, chance.randint(0, 60))),
+                    sent_at=chance.randint(1, 20) if is_corrected else chance.choice((0, 0, 1, chance.randint(0, 60))),
                     group=f"g{chance.randint(0, 1)}",
-                    other_payload=0.86 < kind <= 0.92,
-                    broken=0.92 < kind <= 0.96,
-                    unknown_operation=kind > 0.96,
+                    other_payload=0.64 < kind <= 0.70 or is_corrected,
+                    broken=0.70 < kind <= 0.74,
+                    test_event=0.74 < kind <= 0.76,
+                    unknown_operation=0.76 < kind <= 0.80,
+                    lost_receives=int(chance.random() < (0.7 if is_corrected else 0.2)),
                 )
             )
     return made

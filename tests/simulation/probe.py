@@ -6,12 +6,22 @@ from datetime import timedelta
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.job import Job
+from domain.job_factory import JobFactory
+from domain.operation import Operations
 from domain.record import Acquired, Claim, Record, Status
 from tests.simulation.oracle import Unwatched
 from tests.simulation.store import WorkerStore
-from tests.simulation.workers import Shared, Worker
+from tests.simulation.tries import Unbounded
+from tests.simulation.workers import NAMESPACE, Shared, Worker
 
 STEPS = 12
+FACTORY = JobFactory(NAMESPACE, Operations())
+JOBS = {
+    (number, payload): FACTORY.job({"job_id": f"probe-{number}", "payload": payload})
+    for number in (0, 1)
+    for payload in (0, 1)
+}
+"""By id and payload."""
 
 
 class Probe(Worker):
@@ -19,7 +29,7 @@ class Probe(Worker):
 
     def __init__(self, shared: Shared, skew: int) -> None:
         super().__init__(shared, skew)
-        oracle = Unwatched(self.world, self.plan, faults=self.oracle.faults)
+        oracle = Unwatched(self.world, self.plan, self.oracle.deliveries, faults=self.oracle.faults, tries=Unbounded())
         self.store = WorkerStore(self.world, self.plan, oracle, shared.backend, self, self.clock.now, self.crash_point)
         self.claims: list[Claim] = []
 
@@ -63,7 +73,5 @@ class Probe(Worker):
 
     def _job(self) -> Job:
         chance = self.world.chance
-        job = self.factory.job({"job_id": f"probe-{chance.randint(0, 1)}", "payload": chance.randint(0, 1)})
-        if chance.random() < 0.3:
-            job = replace(job, fingerprint=f"other:{job.fingerprint}")
-        return job
+        job = JOBS[chance.randint(0, 1), chance.randint(0, 1)]
+        return replace(job, fingerprint=f"other:{job.fingerprint}") if chance.random() < 0.3 else job

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
+from pathlib import Path
 from random import Random
+from traceback import extract_tb
 
 from adapters.memory import MemoryIdempotencyStore
+from domain.identity import JobKey
+from domain.record import Record
+from tests.simulation.deliveries import Deliveries
 from tests.simulation.oracle import Oracle
-from tests.simulation.plan import FAULTS_UNTIL, Plan, PlannedMessage
+from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, Plan, PlannedMessage
 from tests.simulation.probe import Probe
+from tests.simulation.runner import Runner
+from tests.simulation.sandbox import Sandbox
 from tests.simulation.sqs import SentMessage, SimulatedQueue
 from tests.simulation.store import Backend, RequestClock
-from tests.simulation.workers import Runner, Sandbox, Shared
+from tests.simulation.workers import Shared
 from tests.simulation.world import Violation, World
 
 LAST_TICK = 60_000
@@ -38,19 +45,29 @@ class Result:
 def memory_backend(retention: timedelta) -> Backend:
     clock = RequestClock()
     store = MemoryIdempotencyStore(clock, retention)
-    return Backend(store, clock, retention, lambda record: store._records.__setitem__(record.key, record))
+
+    def put(record: Record) -> None:
+        store._records[record.key] = record
+
+    def delete(key: JobKey) -> None:
+        store._records.pop(key, None)
+
+    return Backend(store, clock, retention, put, delete)
 
 
 def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     """Deterministic: the same plan gives the same trace over every store."""
     world = World(Random(plan.seed * 7919 + 1), LAST_TICK)
-    oracle = Oracle(world, plan)
+    oracle = Oracle(world, plan, Deliveries(world, plan))
     queue = SimulatedQueue(world, plan.fifo)
-    jobs = {job.job_id: job for job in plan.jobs}
-    shared = Shared(world, plan, oracle, make_backend(timedelta(seconds=plan.retention)), queue, jobs, count(1))
-    lambdas = _Lambda(shared)
+    jobs = {job.identity: job for job in plan.jobs}
+    backend = make_backend(timedelta(seconds=plan.retention))
+    lambdas = _Lambda(world, plan, queue, oracle)
+    lambdas.shared = shared = Shared(world, plan, oracle, backend, queue, jobs, count(1), lambdas.send)
     for message in plan.messages:
-        world.at(message.sent_at, partial(lambdas.send, SentMessage(message, _body(message), message.sent_at)))
+        queue.announced.add(message.name)
+        sent = SentMessage(message, _body(message), message.sent_at, receives=message.lost_receives)
+        world.at(message.sent_at, partial(lambdas.send, sent))
     runner = Runner(shared, plan.skews[-1], plan.runner_jobs)
     if plan.runner_jobs:
         world.spawn(runner, runner.work)
@@ -60,19 +77,29 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     violation = None
     try:
         world.run(lambda: lambdas.is_done)
-        if queue.waiting() or len(queue.messages) + len(queue.buried_by_sqs) < len(plan.messages):
+        if queue.waiting() or len(queue.messages) < len(queue.announced):
             raise Violation(f"stuck: {[message.planned.name for message in queue.waiting()]} never ended")
         if queue.buried_by_sqs:
             raise Violation(f"buried by SQS without a reason: {queue.buried_by_sqs[0].planned.name}")
     except Violation as error:
         violation = f"{error} at {world.now}"
-    return Result(plan, violation, tuple(world.trace), oracle.outcomes, oracle.faults, oracle.windows, oracle.reasons)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also what an operation is not allowed to raise
+        place = extract_tb(error.__traceback__)[-1]
+        violation = f"{type(error).__name__} in {Path(place.filename).name}, {place.name}: {error} at {world.now}"
+    reasons = oracle.deliveries.reasons
+    return Result(plan, violation, tuple(world.trace), oracle.outcomes, oracle.faults, oracle.windows, reasons)
 
 
 def _body(message: PlannedMessage) -> str:
     if message.broken:
         return '{"job_id":'
-    body: dict[str, object] = {"job_id": message.job.job_id, "payload": 2 if message.other_payload else 1}
+    if message.test_event:
+        return '{"Service": "Amazon S3", "Event": "s3:TestEvent"}'
+    body: dict[str, object] = {"job_id": message.job.job_id, **PAYLOADS[message.other_payload]}
+    if message.job.tenant is not None:
+        body["tenant"] = message.job.tenant
     if message.unknown_operation:
         body["operation"] = "not_deployed"
     return json.dumps(body)
@@ -81,9 +108,10 @@ def _body(message: PlannedMessage) -> str:
 class _Lambda:
     """The event source mapping: receives what is visible, calls a sandbox, at most so many at a time."""
 
-    def __init__(self, shared: Shared) -> None:
-        self.shared = shared
-        self.world, self.plan, self.queue = shared.world, shared.plan, shared.queue
+    shared: Shared
+
+    def __init__(self, world: World, plan: Plan, queue: SimulatedQueue, oracle: Oracle) -> None:
+        self.world, self.plan, self.queue, self.oracle = world, plan, queue, oracle
         self.sandboxes: list[Sandbox] = []
         self.is_done = False
         self._planned = 0
@@ -92,25 +120,23 @@ class _Lambda:
         """When something becomes visible or a place becomes free. Only the last one planned counts."""
         if number != self._planned or self.is_done:
             return
-        world, plan = self.world, self.plan
-        alive = [sandbox for sandbox in self.sandboxes if not sandbox.dead]
-        busy = sum(sandbox.busy for sandbox in alive)
-        self.sandboxes = alive
-        self._redeliver()
-        while busy < plan.invocations and self.queue.is_something_visible():
-            batch = self.queue.receive(plan.batch_size)
+        world, plan, queue = self.world, self.plan, self.queue
+        self.sandboxes = [sandbox for sandbox in self.sandboxes if not sandbox.dead]
+        busy = sum(sandbox.busy for sandbox in self.sandboxes)
+        while busy < plan.invocations and queue.is_something_visible():
+            batch = queue.receive(plan.batch_size)
             if not batch:
                 break
-            self.queue.hide(batch, 6 * plan.timeout)
+            queue.hide(batch, 6 * plan.timeout)
+            self._redeliver_some(batch)
             self._sandbox().invoke(batch)
             busy += 1
-        visible = self.queue.next_visible()
-        if visible is None and len(self.queue.messages) == len(plan.messages) and not busy:
+        visible = queue.next_visible()
+        if visible is not None:
+            if busy < plan.invocations:  # else whoever becomes free looks again
+                self._poll_at(max(world.now + 1, visible))
+        elif len(queue.messages) == len(queue.announced) and not busy:
             self.is_done = True
-            return
-        soon = world.now + 1
-        is_watched = visible is None or (plan.redeliveries and busy)
-        self._poll_at(soon if is_watched or visible is None else max(soon, visible))
 
     def send(self, message: SentMessage) -> None:
         self.queue.send(message)
@@ -132,11 +158,17 @@ class _Lambda:
         self.sandboxes.append(made)
         return made
 
-    def _redeliver(self) -> None:
+    def _redeliver_some(self, batch: list[SentMessage]) -> None:
         """At least once: what is in flight comes again."""
         plan, world = self.plan, self.world
-        if plan.redeliveries and not plan.fifo and world.now < FAULTS_UNTIL:
-            for message in self.queue.waiting():
-                if message.is_in_flight(world.now) and world.chance.random() * 1000 < plan.redeliveries:
-                    self.shared.oracle.faults["redelivered"] += 1
-                    message.visible_at = world.now
+        if plan.fifo or not plan.redeliveries or world.now >= FAULTS_UNTIL:
+            return
+        for message in batch:
+            if world.chance.random() * 1000 < plan.redeliveries:
+                world.at(world.now + world.chance.randint(0, 15), partial(self._redeliver, message, message.receives))
+
+    def _redeliver(self, message: SentMessage, receives: int) -> None:
+        if message.receives == receives and not message.is_gone and message.is_in_flight(self.world.now):
+            self.oracle.faults["redelivered"] += 1
+            message.visible_at = self.world.now
+            self.look_again()

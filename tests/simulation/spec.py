@@ -1,9 +1,9 @@
 """The conditions of the `IdempotencyStore` port, written again from its docstrings: an oracle for each transition.
 
-Nothing here calls `domain.record.judge`. `now` is the time on the clock of whoever asks.
+Nothing here calls `domain.record.judge`. Each function tells what is wrong with a transition, if something is.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from domain.answer import Answer
@@ -11,7 +11,20 @@ from domain.errors import LeaseLostError
 from domain.job import Job
 from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
 
-type Result = ClaimAnswer | Exception | None
+type Result = ClaimAnswer | Record | Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One request to the port: what stood there, what stands there after it, and what was answered. `now` is the time
+    on the clock of whoever asked.
+    """
+
+    before: Record | None
+    after: Record | None
+    now: datetime
+    retention: timedelta
+    result: Result
 
 
 def _lease_is_over(record: Record, now: datetime) -> bool:
@@ -28,48 +41,29 @@ def _is_comparable(record: Record, job: Job) -> bool:
     return record.fingerprint is not None and record.fingerprint.split(":")[0] == job.fingerprint.split(":")[0]
 
 
-def claim(
-    before: Record | None,
-    after: Record | None,
-    job: Job,
-    owner: str,
-    lease: timedelta,
-    retention: timedelta,
-    now: datetime,
-    result: Result,
-) -> str | None:
-    """What is wrong with it, if something is."""
+def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | None:
+    before, result, now = seen.before, seen.result, seen.now
     if before is None or _is_forgotten(before, now):
-        return _taken(before, after, job, owner, lease, retention, now, result)
+        return _taken(seen, job, owner, lease)
     if _is_comparable(before, job) and before.fingerprint != job.fingerprint:
-        return _unchanged(before, after) or (
-            None if isinstance(result, Mismatch) else f"expected Mismatch, got {result}"
-        )
+        return _unchanged(seen) or (None if isinstance(result, Mismatch) else f"expected Mismatch, got {result}")
     if before.status is Status.COMPLETED:
         if not isinstance(result, Completed) or result.answer != before.answer:
             return f"expected the stored answer, got {result}"
-        return _unchanged(before, after)
+        return _unchanged(seen)
     if _lease_is_over(before, now):
-        return _taken(before, after, job, owner, lease, retention, now, result)
+        return _taken(seen, job, owner, lease)
     if before.owner == owner and before.fingerprint == job.fingerprint:
         if not isinstance(result, Acquired) or result.claim.attempt != before.attempts:
             return f"a claim did not recognise itself: {result}"
-        return _unchanged(before, after)
+        return _unchanged(seen)
     if not isinstance(result, Busy) or result.until != before.lease_until:
         return f"expected Busy until {before.lease_until}, got {result}"
-    return _unchanged(before, after)
+    return _unchanged(seen)
 
 
-def _taken(
-    before: Record | None,
-    after: Record | None,
-    job: Job,
-    owner: str,
-    lease: timedelta,
-    retention: timedelta,
-    now: datetime,
-    result: Result,
-) -> str | None:
+def _taken(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | None:
+    before, after, result, now = seen.before, seen.after, seen.result, seen.now
     attempts = (before.attempts if before else 0) + 1
     if not isinstance(result, Acquired):
         return f"expected Acquired, got {result}"
@@ -77,17 +71,17 @@ def _taken(
         return f"the record was not taken: {after}"
     if (result.claim.owner, result.claim.attempt) != (owner, attempts):
         return f"a claim that is not the record's: {result.claim}"
-    if after.lease_until != now + lease or after.expires_at != now + max(retention, lease):
+    if after.lease_until != now + lease or after.expires_at != now + max(seen.retention, lease):
         return f"wrong ends: lease {after.lease_until}, retention {after.expires_at}"
     if after.fingerprint != job.fingerprint or after.answer is not None:
         return "the fingerprint is not the job's, or an old answer is left"
-    if after.last_error != (before.last_error if before else None):
+    if not after.last_error == result.last_error == (before.last_error if before else None):
         return "the last error was not kept"
     return None
 
 
-def _unchanged(before: Record | None, after: Record | None) -> str | None:
-    return None if before == after else f"the record changed: {before} -> {after}"
+def _unchanged(seen: Transition) -> str | None:
+    return None if seen.before == seen.after else f"the record changed: {seen.before} -> {seen.after}"
 
 
 def _is_held(record: Record | None, claim: Claim) -> bool:
@@ -98,44 +92,38 @@ def _is_held(record: Record | None, claim: Claim) -> bool:
     )
 
 
-def _lands(before: Record | None, after: Record | None, expected: Record, result: Result) -> str | None:
-    if result is not None:
-        return f"the holder was refused: {result}"
-    return None if after == expected else f"expected {expected}, got {after} (was {before})"
+def _lands(seen: Transition, expected: Record) -> str | None:
+    if seen.result is not None:
+        return f"the holder was refused: {seen.result}"
+    return None if seen.after == expected else f"expected {expected}, got {seen.after} (was {seen.before})"
 
 
-def _refused(before: Record | None, after: Record | None, result: Result) -> str | None:
-    if not isinstance(result, LeaseLostError):
-        return f"somebody else's record {before}: expected LeaseLostError, got {result}"
-    return _unchanged(before, after)
+def _repeated(seen: Transition) -> str | None:
+    return _unchanged(seen) or (None if seen.result is None else f"a repetition was refused: {seen.result}")
 
 
-def complete(
-    before: Record | None,
-    after: Record | None,
-    held: Claim,
-    answer: Answer,
-    retention: timedelta,
-    now: datetime,
-    result: Result,
-) -> str | None:
-    """What is wrong with it, if something is."""
+def _refused(seen: Transition) -> str | None:
+    if not isinstance(seen.result, LeaseLostError):
+        return f"somebody else's record {seen.before}: expected LeaseLostError, got {seen.result}"
+    return _unchanged(seen)
+
+
+def complete(seen: Transition, held: Claim, answer: Answer) -> str | None:
+    before = seen.before
     if before is not None and _is_held(before, held):
-        expected = replace(before, status=Status.COMPLETED, answer=answer, expires_at=now + retention)
-        return _lands(before, after, expected, result)
+        ends = seen.now + seen.retention
+        return _lands(seen, replace(before, status=Status.COMPLETED, answer=answer, expires_at=ends))
     if before is not None and (before.status, before.owner, before.attempts) == (
         Status.COMPLETED,
         held.owner,
         held.attempt,
     ):
-        return _unchanged(before, after) or (None if result is None else f"a repetition was refused: {result}")
-    return _refused(before, after, result)
+        return _repeated(seen)
+    return _refused(seen)
 
 
-def release(
-    before: Record | None, after: Record | None, held: Claim, error: str, forget_payload: bool, result: Result
-) -> str | None:
-    """What is wrong with it, if something is."""
+def release(seen: Transition, held: Claim, error: str, forget_payload: bool) -> str | None:
+    before = seen.before
     if before is not None and _is_held(before, held):
         expected = replace(
             before,
@@ -144,29 +132,27 @@ def release(
             last_error=error or before.last_error,
             fingerprint=None if forget_payload else before.fingerprint,
         )
-        return _lands(before, after, expected, result)
+        return _lands(seen, expected)
     if (
         before is not None
         and before.status is Status.IN_PROGRESS
         and (before.owner, before.lease_until, before.attempts) == (None, RELEASED, held.attempt)
     ):
-        return _unchanged(before, after) or (None if result is None else f"a repetition was refused: {result}")
-    return _refused(before, after, result)
+        return _repeated(seen)
+    return _refused(seen)
 
 
-def renew(
-    before: Record | None,
-    after: Record | None,
-    held: Claim,
-    lease: timedelta,
-    retention: timedelta,
-    now: datetime,
-    result: Result,
-) -> str | None:
-    """What is wrong with it, if something is."""
+def renew(seen: Transition, held: Claim, lease: timedelta) -> str | None:
+    before, now = seen.before, seen.now
     if before is not None and _is_held(before, held):
         expected = before
         if before.lease_until is None or before.lease_until < now + lease:
-            expected = replace(before, lease_until=now + lease, expires_at=now + max(retention, lease))
-        return _lands(before, after, expected, result)
-    return _refused(before, after, result)
+            expected = replace(before, lease_until=now + lease, expires_at=now + max(seen.retention, lease))
+        return _lands(seen, expected)
+    return _refused(seen)
+
+
+def find(seen: Transition) -> str | None:
+    if seen.result != seen.before:
+        return f"found {seen.result} where {seen.before} stands"
+    return _unchanged(seen)

@@ -1,6 +1,8 @@
 """SQS as far as it matters: at least once, visibility, receive counts, FIFO groups, its own dead-letter rule."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.simulation.plan import PlannedMessage
 from tests.simulation.world import World
@@ -16,6 +18,7 @@ class SentMessage:
     planned: PlannedMessage
     body: str
     visible_at: int
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     receives: int = 0
     receipt: str = ""
     is_gone: bool = False
@@ -32,6 +35,8 @@ class SimulatedQueue:
     fifo: bool
     messages: list[SentMessage] = field(default_factory=list)
     buried_by_sqs: list[SentMessage] = field(default_factory=list)
+    announced: set[str] = field(default_factory=set)
+    """Names of all that was or will be sent."""
     _by_receipt: dict[str, SentMessage] = field(default_factory=dict)
 
     def send(self, message: SentMessage) -> None:
@@ -90,4 +95,13 @@ class SimulatedQueue:
         return any(message.visible_at <= now and not message.is_gone for message in self.messages)
 
     def next_visible(self) -> int | None:
-        return min((message.visible_at for message in self.messages if not message.is_gone), default=None)
+        """The first tick at which something may be received; of a FIFO group nothing while one of it is in flight."""
+        if not self.fifo:
+            return min((message.visible_at for message in self.messages if not message.is_gone), default=None)
+        now, first, blocked = self.world.now, dict[str, int](), dict[str, int]()
+        for message in self.waiting():
+            group, at = message.planned.group, message.visible_at
+            first[group] = min(first.get(group, at), at)
+            if message.is_in_flight(now):
+                blocked[group] = max(blocked.get(group, at), at)
+        return min((max(at, blocked.get(group, at)) for group, at in first.items()), default=None)

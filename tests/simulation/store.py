@@ -13,8 +13,9 @@ from domain.ports.store import IdempotencyStore
 from domain.record import Acquired, Claim, ClaimAnswer, Record
 from tests.simulation import spec
 from tests.simulation.oracle import Oracle
-from tests.simulation.plan import FAULTS_UNTIL, Plan
-from tests.simulation.world import Process, World, moment
+from tests.simulation.plan import FAULTS_UNTIL, LONG_RETENTION, STALE_FOR, Plan
+from tests.simulation.spec import Transition
+from tests.simulation.world import Process, World, moment, tick_of
 
 
 class RequestClock:
@@ -40,10 +41,16 @@ class Backend:
     put: Callable[[Record], None]
     """Write a record as another tool may have written it, past the port."""
 
+    delete: Callable[[JobKey], None]
+    """Delete a record past the port, as a table does when its time is over."""
+
+
+type Check = Callable[[Transition], str | None]
+
 
 @dataclass(slots=True)
 class WorkerStore:
-    """An `IdempotencyStore` for the code of one process."""
+    """An `IdempotencyStore` for the code of one process. `last_try` is the end of its tries, if it has one."""
 
     world: World
     plan: Plan
@@ -53,63 +60,82 @@ class WorkerStore:
     now: Callable[[], datetime]
     crash_point: Callable[[], None]
     max_answer_bytes: int | None = None
+    last_try: datetime | None = None
+    lease_end: datetime | None = None
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
-        def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:
-            wrong = spec.claim(before, after, job, owner, lease, self.backend.retention, asked_at, result)
-            if wrong is None and isinstance(result, Acquired) and after is not None:
-                self.oracle.claimed(self.process, job.key, result, after, asked_at)
+        def check(seen: Transition) -> str | None:
+            wrong = spec.claim(seen, job, owner, lease)
+            if wrong is None and isinstance(seen.result, Acquired) and seen.after is not None:
+                self.oracle.claimed(self.process, job, seen.result, seen, lease_end)
             return wrong
 
+        lease_end = self.lease_end
         answer: ClaimAnswer = self._ask(
-            "claim", job.key, lambda: self.backend.store.claim(job, owner=owner, lease=lease), check
+            "claim", owner, job.key, lambda: self.backend.store.claim(job, owner=owner, lease=lease), check
         )
         return answer
 
     def complete(self, claim: Claim, answer: Answer) -> None:
-        def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:
-            wrong = spec.complete(before, after, claim, answer, self.backend.retention, asked_at, result)
-            if wrong is None and result is None and after is not None:
-                self.oracle.completed(claim, answer, after)
+        def check(seen: Transition) -> str | None:
+            wrong = spec.complete(seen, claim, answer)
+            if wrong is None and seen.result is None and seen.after is not None:
+                self.oracle.completed(claim, answer, seen.after)
             return wrong
 
-        self._ask("complete", claim.key, lambda: self.backend.store.complete(claim, answer), check)
+        if self.max_answer_bytes is not None and len(answer.text) > self.max_answer_bytes:
+            self.oracle.fail("an answer is larger than the store takes")
+        self._write("complete", claim, lambda: self.backend.store.complete(claim, answer), check)
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:
-            wrong = spec.release(before, after, claim, error, forget_payload, result)
-            if wrong is None and result is None:
-                self.oracle.released(claim)
+        def check(seen: Transition) -> str | None:
+            wrong = spec.release(seen, claim, error, forget_payload)
+            if wrong is None and seen.result is None:
+                self.oracle.released(claim, error, forget_payload)
             return wrong
 
+        store = self.backend.store
+        self._write("release", claim, lambda: store.release(claim, error, forget_payload=forget_payload), check)
+
+    def _write(self, name: str, claim: Claim, do: Callable[[], None], check: Check) -> None:
         try:
-            self._ask(
-                "release",
-                claim.key,
-                lambda: self.backend.store.release(claim, error, forget_payload=forget_payload),
-                check,
-            )
+            self._ask(name, claim.owner, claim.key, do, check)
         except LeaseLostError:
-            self.oracle.release_refused(claim)
+            self.oracle.write_refused(claim)
             raise
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
-        def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:
-            wrong = spec.renew(before, after, claim, lease, self.backend.retention, asked_at, result)
-            if wrong is None and result is None and after is not None:
-                self.oracle.renewed(claim, after)
+        def check(seen: Transition) -> str | None:
+            wrong = spec.renew(seen, claim, lease)
+            if wrong is None and seen.result is None and seen.after is not None:
+                self.oracle.renewed(claim, seen.after)
             return wrong
 
-        self._ask("renew", claim.key, lambda: self.backend.store.renew(claim, lease), check)
+        self._ask("renew", claim.owner, claim.key, lambda: self.backend.store.renew(claim, lease), check)
 
     def find(self, key: JobKey) -> Record | None:
-        def check(before: Record | None, after: Record | None, asked_at: datetime, result: Any) -> str | None:
-            return None if before == after == result else f"find changed or missed something: {result}"
-
-        found: Record | None = self._ask("find", key, lambda: self.backend.store.find(key), check)
+        found: Record | None = self._ask(
+            "find", self.world.current.name, key, lambda: self.backend.store.find(key), spec.find
+        )
+        if self.world.chance.random() * 1000 < self.plan.stale_reads:
+            then = self.world.now - self.world.chance.randint(0, STALE_FOR)
+            old = self.oracle.stood_at(key, then)
+            self.oracle.faults["stale read"] += old != found
+            return old
         return found
 
-    def _ask(self, name: str, key: JobKey, do: Callable[[], Any], check: Callable[..., str | None]) -> Any:
+    def _ask(self, name: str, owner: str, key: JobKey, do: Callable[[], Any], check: Check) -> Any:
+        """The oracle hears of each try, and of its failure."""
+        self.oracle.tries.asks(name, owner, self.now(), self.last_try)
+        try:
+            answer = self._try(name, key, do, check)
+        except StoreUnavailableError:
+            self.oracle.tries.failed(name, owner, self.now())
+            raise
+        self.oracle.tries.answered(name, owner)
+        return answer
+
+    def _try(self, name: str, key: JobKey, do: Callable[[], Any], check: Check) -> Any:
         """Two places to switch: before the request lands, and before its answer is seen."""
         world, plan = self.world, self.plan
         asked_at = self.now()
@@ -151,9 +177,7 @@ class WorkerStore:
         now = self.world.now
         return self.plan.hostile and any(start <= now < end for start, end in self.plan.outages)
 
-    def _land(
-        self, name: str, key: JobKey, do: Callable[[], Any], check: Callable[..., str | None], asked_at: datetime
-    ) -> Any:
+    def _land(self, name: str, key: JobKey, do: Callable[[], Any], check: Check, asked_at: datetime) -> Any:
         """At one instant: what stands there, the request, what stands there then, and whether that is right."""
         store = self.backend.store
         self.backend.clock.asked_at = asked_at
@@ -165,6 +189,22 @@ class WorkerStore:
         except Exception as error:
             result = error
         after = store.find(key)
-        if wrong := check(before, after, asked_at, result):
+        if before != after:
+            self._changed(key, after)
+        if wrong := check(Transition(before, after, asked_at, self.backend.retention, result)):
             self.oracle.fail(f"{name}: {wrong}")
         return result
+
+    def _changed(self, key: JobKey, after: Record | None) -> None:
+        self.oracle.stands(key, after)
+        if after is not None and self.plan.deletions and self.plan.retention < LONG_RETENTION:
+            self.world.at(tick_of(after.expires_at) + self.world.chance.randint(1, 60), lambda: self._delete(key))
+
+    def _delete(self, key: JobKey) -> None:
+        """As the table does, by its own clock, at some time after the retention."""
+        record = self.backend.store.find(key)
+        if record is not None and record.expires_at < moment(self.world.now):
+            self.oracle.faults["deleted by the table"] += 1
+            self.backend.delete(key)
+            self.oracle.stands(key, None)
+            self.oracle.deleted_record(key)

@@ -31,17 +31,23 @@ class Violation(BaseException):
 class Process:
     """What lives and dies as one: a sandbox, a worker. Its tasks stop for good when it is killed."""
 
-    def __init__(self) -> None:
-        self.dead = False
+    def __init__(self, skew: int = 0) -> None:
+        self.skew = skew
+        self.died_at: int | None = None
         self.asleep_until = 0
+
+    @property
+    def dead(self) -> bool:
+        return self.died_at is not None
 
 
 class Task:
     """A greenlet of a process. `token` tells a wake-up that is meant from one that is out of date."""
 
-    __slots__ = ("green", "process", "token")
+    __slots__ = ("green", "name", "process", "token")
 
-    def __init__(self, green: greenlet, process: Process) -> None:
+    def __init__(self, name: str, green: greenlet, process: Process) -> None:
+        self.name = name
         self.green = green
         self.process = process
         self.token = 0
@@ -67,7 +73,7 @@ class World:
         heappush(self._heap, (tick, self.chance.random(), next(self._numbers), action))
 
     def spawn(self, process: Process, run: Callable[[], None]) -> Task:
-        task = Task(greenlet(run, self._hub), process)
+        task = Task(f"task {len(self._tasks)}", greenlet(run, self._hub), process)
         self._tasks.append(task)
         self.at(self.now, partial(self._resume, task, 0))
         return task
@@ -96,7 +102,7 @@ class World:
         return self._current
 
     def _resume(self, task: Task, token: int) -> None:
-        if task.process.dead or task.green.dead or task.token != token:
+        if task.process.died_at is not None or task.green.dead or task.token != token:
             return
         if task.process.asleep_until > self.now:
             self.at(task.process.asleep_until, partial(self._resume, task, token))

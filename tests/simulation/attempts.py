@@ -1,0 +1,78 @@
+"""One attempt at a job as the store and the world know it, and the documented ways to a second effect."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from domain.record import RELEASED, Claim, Record, Status
+from tests.simulation.world import Process
+
+TABLE_SKEW: Final = 0
+"""The table's own clock is right."""
+
+type End = Literal["deleted", "forgotten", "released", "lapsed"]
+
+
+@dataclass(slots=True)
+class AttemptSeen:
+    """`lease_until` is what the store has, `believed_until` what its worker may count on. `end` is in what state the
+    next claim found it, `taken_by` whose that was.
+    """
+
+    claim: Claim
+    number_in_all: int
+    process: Process
+    lease_until: datetime
+    believed_until: datetime
+    fingerprint: str | None
+    last_error: str | None
+    started: bool = False
+    careful: bool = False
+    big: bool = False
+    raised: str | None = None
+    interrupted: bool = False
+    effect_at: int | None = None
+    completed: bool = False
+    completed_expires_at: datetime | None = None
+    released: bool = False
+    write_refused: bool = False
+    renewal_refused: bool = False
+    completion_lost: bool = False
+    finished: bool = False
+    end: End | None = None
+    taken_at: int = 0
+    taken_by: Process | None = None
+
+    def is_taken_over(self, found: Record | None, at: int, by: Process) -> None:
+        """The next attempt was claimed. `found` is what stood there."""
+        self.taken_at, self.taken_by = at, by
+        if found is None:
+            self.end = "deleted"
+        elif found.status is Status.COMPLETED:
+            self.end = "forgotten"
+        else:
+            self.end = "released" if found.lease_until == RELEASED else "lapsed"
+
+
+def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
+    """Which of the documented ways led to the effects of both; None if none did."""
+    first = min(one, other, key=lambda attempt: attempt.number_in_all)
+    assert first.effect_at is not None
+    if first.completed:
+        return "retention over" if first.end in ("forgotten", "deleted") else None
+    if first.end not in ("lapsed", "deleted"):
+        return None
+    if first.process.died_at is not None and not first.finished:
+        return "killed between effect and record" if first.effect_at <= first.process.died_at else None
+    if first.completion_lost:
+        return "record could not be written"
+    if first.careful and first.effect_at >= first.taken_at and _was_no_later(first):
+        return None
+    return "outlived its lease"
+
+
+def _was_no_later(first: AttemptSeen) -> bool:
+    """The clock of who ended its lease was not ahead: then `lost()` told the truth before the effect."""
+    if first.end == "deleted" or first.taken_by is None:
+        return first.process.skew >= TABLE_SKEW
+    return first.process.skew >= first.taken_by.skew

@@ -1,0 +1,153 @@
+"""What an outcome may be: the table at the top of `JobService`, asked of what the store and the world have seen."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from domain.answer import Answer
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
+from domain.ports.events import Trace
+from domain.record import Status
+from tests.simulation.attempts import AttemptSeen
+from tests.simulation.plan import MAX_ATTEMPTS, STALE_FOR
+
+if TYPE_CHECKING:
+    from tests.simulation.oracle import Oracle
+
+UNKNOWN_OPERATION_RECEIVES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of one delivery. `seen` is the attempt that it claimed, if it did; `now` is by its worker's clock."""
+
+    oracle: "Oracle"
+    trace: Trace
+    seen: AttemptSeen | None
+    now: datetime
+    last_try: datetime | None
+
+    def wrong(self) -> str | None:
+        """What is wrong with its outcome, if something is."""
+        if self.seen is not None and self.seen.interrupted:
+            return "an interrupted operation has an outcome"
+        if self._ran_too_often():
+            return "a redelivered message ran beyond the limit on attempts"
+        match self.trace.outcome:
+            case Executed(answer):
+                stored = self.oracle.stored.get(self.trace.job.key, {})
+                return None if self.seen is not None and stored.get(answer) is self.seen else f"{answer} is not stored"
+            case Skipped(answer):
+                return self._answered(answer)
+            case Deferred():
+                return None  # what the store says of a live lease, `spec` knows
+            case Rejected() as rejected:
+                return self._rejected(rejected) if self.seen is None else self._given_up(rejected, self.seen)
+            case Failed() as failed:
+                return self._unclaimed(failed) if self.seen is None else self._failed(failed, self.seen)
+
+    def _ran_too_often(self) -> bool:
+        """A first receive buys one run."""
+        seen = self.seen
+        return (
+            seen is not None
+            and seen.started
+            and seen.claim.attempt > MAX_ATTEMPTS
+            and self.trace.delivery.is_redelivery
+        )
+
+    def _answered(self, answer: Answer) -> str | None:
+        """Only by a record of the same payload whose retention runs, by the clock of who asks."""
+        source = self.oracle.stored.get(self.trace.job.key, {}).get(answer)
+        if source is None or source.completed_expires_at is None:
+            return f"answered with what was never stored: {answer}"
+        if source.fingerprint != self.trace.job.fingerprint:
+            return "answered though its payload is another"
+        if source.completed_expires_at < self.now - self.trace.duration:
+            return "answered by a record whose retention is over"
+        return None
+
+    def _rejected(self, rejected: Rejected) -> str | None:
+        """Nothing was claimed."""
+        receives = self.trace.delivery.receives
+        match rejected.reason:
+            case "payload_mismatch" if self._met_another_payload():
+                return None
+            case "unknown_operation" if receives >= UNKNOWN_OPERATION_RECEIVES:
+                return None
+        return f"rejected without cause as {rejected.reason}"
+
+    def _met_another_payload(self) -> bool:
+        """It stood there while this was handled; a completed one may be an old copy."""
+        world, trace = self.oracle.world, self.trace
+        versions = self.oracle.versions.get(trace.job.key, [])
+        began = world.now - int(trace.duration.total_seconds())
+        for number, (_, record) in enumerate(versions):
+            until = versions[number + 1][0] if number + 1 < len(versions) else world.now
+            if record is None or record.fingerprint in (None, trace.job.fingerprint):
+                continue
+            if until >= began - (STALE_FOR if record.status is Status.COMPLETED else 0):
+                return True
+        return False
+
+    def _given_up(self, rejected: Rejected, seen: AttemptSeen) -> str | None:
+        attempt = seen.claim.attempt
+        if seen.write_refused:
+            return "rejected by a worker that had lost its lease"
+        if seen.raised == "PermanentError":
+            wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
+        elif seen.started or attempt <= MAX_ATTEMPTS or not self.trace.delivery.is_redelivery:
+            return f"attempt {attempt} was rejected as {rejected.reason}"
+        else:
+            detail = "" if seen.last_error else "killed or timed out"
+            wanted = Rejected("attempts_exhausted", detail, seen.last_error, attempt)
+        return self._given_back(seen) if rejected == wanted else f"expected {wanted}, got {rejected}"
+
+    def _given_back(self, seen: AttemptSeen) -> str | None:
+        if seen.released or self.oracle.tries.are_used_up("release", seen.claim.owner, self.now):
+            return None
+        return f"attempt {seen.claim.attempt} ended without effect and was not released"
+
+    def _unclaimed(self, failed: Failed) -> str | None:
+        tries = self.oracle.tries
+        match failed.reason:
+            case Failure.STORE_UNAVAILABLE:
+                asked = ("claim", self.trace.execution_id), ("find", self.oracle.world.current.name)
+                is_right = any(tries.are_used_up(*one, self.now) for one in asked)
+                return None if is_right else "the store was given up while there was time"
+            case Failure.UNKNOWN_OPERATION:
+                is_right = self.trace.delivery.receives < UNKNOWN_OPERATION_RECEIVES
+                return None if is_right else "an unknown operation is still waited for"
+        return f"nothing was claimed, and it failed as {failed}"
+
+    def _failed(self, failed: Failed, seen: AttemptSeen) -> str | None:
+        match failed.reason:
+            case Failure.OPERATION_RAISED:
+                is_told = failed.error_type == seen.raised
+                return self._given_back(seen) if is_told else f"expected {seen.raised}, got {failed.error_type}"
+            case Failure.NOT_STARTED:
+                is_late = self.last_try is not None and self.now >= self.last_try and not seen.started
+                return self._given_back(seen) if is_late else "there was time to start, or it was"
+            case Failure.COMPLETION_LOST:
+                seen.completion_lost = True
+                is_right = self.oracle.tries.are_used_up("complete", seen.claim.owner, self.now)
+                return None if is_right else "a completion was given up while there was time"
+            case Failure.LEASE_LOST:
+                if seen.started and not seen.write_refused:
+                    return "a lease was lost, and nobody said so"
+                is_right = (
+                    self.oracle.plan.hostile or seen.released
+                )  # that was answered too late, and the job taken since
+                return None if is_right else "a lease was lost though everything behaved"
+        return f"claimed, and it failed as {failed}"
+
+
+def name_of(outcome: Outcome) -> str:
+    """As it is counted."""
+    match outcome:
+        case Failed(reason):
+            return f"Failed {reason}"
+        case Rejected(reason):
+            return f"Rejected {reason}"
+        case _:
+            return type(outcome).__name__

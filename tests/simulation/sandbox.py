@@ -1,0 +1,181 @@
+"""A Lambda execution environment with the real batch code in it, and the queue as that code has it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from adapters.sqs.batch import SqsBatchProcessor
+from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.message import Message
+from adapters.sqs.ports import QueueUnavailableError
+from domain.delivery import Delivery
+from domain.job import Job
+from domain.outcome import Outcome
+from tests.simulation.crew import GreenCrew, GreenRunning
+from tests.simulation.deliveries import Delivered
+from tests.simulation.plan import FAULTS_UNTIL, MARGIN, PlannedMessage
+from tests.simulation.sqs import SentMessage
+from tests.simulation.workers import Interrupted, Shared, Worker
+from tests.simulation.world import moment
+
+ARN = "arn:aws:sqs:us-east-1:000000000000:jobs"
+
+
+class Sandbox(Worker):
+    """A Lambda execution environment, warm between invocations."""
+
+    def __init__(self, shared: Shared, is_free: Callable[[], None], skew: int) -> None:
+        super().__init__(shared, skew)
+        self.deliveries = self.oracle.deliveries
+        self.is_free = is_free
+        self.busy = False
+        self.running: GreenRunning | None = None
+        self.batch: list[Delivered] = []
+        self.invocation = self.began_at = 0
+        self.process_job = self.service().process
+        self.batches = SqsBatchProcessor(
+            factory=self.factory,
+            process=self._process,
+            queue=self,
+            events=self,
+            crew=GreenCrew(self, self.plan.threads, self._started),
+            clock=self.clock,
+            jitter=self.world.chance.random,
+            retention=shared.backend.retention,
+            margin=timedelta(seconds=MARGIN),
+            grace=timedelta(seconds=self.plan.grace),
+        )
+
+    def invoke(self, batch: list[SentMessage]) -> None:
+        """As the event source mapping does: call, delete what is not reported, and kill at the time-out."""
+        world, plan = self.world, self.plan
+        self.busy, self.began_at, self.running = True, world.now, None
+        self.invocation = number = next(self.shared.number)
+        end = world.now + plan.timeout
+        if plan.late_kills and world.now < FAULTS_UNTIL and world.chance.random() * 1000 < plan.late_kills:
+            self.oracle.faults["killed late"] += 1
+            end += world.chance.randint(1, 90)
+        world.at(end, partial(self._time_out, number))
+        messages = [self._message(sent) for sent in batch]
+        self.batch = self.deliveries.received(batch, self.clock.now(), f"request-{number}")
+        world.spawn(self, partial(self._handle, messages, number))
+
+    def _handle(self, batch: list[Message], number: int) -> None:
+        invocation_end = self.clock.now() + timedelta(seconds=self.plan.timeout)
+        self.store.last_try = invocation_end - timedelta(seconds=MARGIN)
+        self.store.lease_end = invocation_end + timedelta(seconds=self.plan.grace)
+        try:
+            failed = self.batches.run(batch, invocation_end=invocation_end, request_id=f"request-{number}")
+        except Interrupted:
+            self._ended_by_interruption()
+            return
+        if any(one.is_running for one in self.batch):
+            self.oracle.fail("the handler returned while an operation runs, or was interrupted")
+        if self.running is not None and self.running.left:
+            self.oracle.fail("the handler returned while a lane runs")
+        self.deliveries.returned(self.batch, failed)
+        self.busy = False
+        for message in batch:
+            if message.message_id not in failed:
+                self._delete(message.receipt_handle)
+        self.is_free()
+
+    def _ended_by_interruption(self) -> None:
+        """Lambda ends the process, and deletes nothing: what was done must have been deleted."""
+        self.deliveries.all_settled(self.batch, "an interruption ended it")
+        self.died_at = self.world.now
+        self.is_free()
+
+    def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
+        self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives])
+        return self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
+
+    def _started(self, running: GreenRunning) -> None:
+        self.running = running
+
+    def died(self) -> None:
+        self.is_free()
+
+    def _time_out(self, number: int) -> None:
+        if self.busy and self.invocation == number and not self.dead:
+            self.oracle.faults["timed out"] += 1
+            if self.suspended_at < self.began_at:
+                self.deliveries.all_settled(self.batch, "the time-out")
+            self.died_at = self.world.now
+            self.is_free()
+
+    def _message(self, sent: SentMessage) -> Message:
+        planned = sent.planned
+        return Message(
+            message_id=planned.name,
+            receipt_handle=sent.receipt,
+            body=sent.body,
+            queue_arn=f"{ARN}.fifo" if self.plan.fifo else ARN,
+            receives=sent.receives,
+            sent_at=moment(planned.sent_at),
+            group_id=planned.group if self.plan.fifo else None,
+            attributes=sent.attributes,
+        )
+
+    # The `Queue` port.
+
+    def bury(self, letter: DeadLetter) -> None:
+        if self._queue_fails():
+            raise QueueUnavailableError("told to fail")
+        one = self.deliveries.of(letter.message)
+        self.deliveries.buried(one, letter)
+        self._redrive(one.planned, letter)
+        if self._queue_fails():
+            raise QueueUnavailableError("it landed, the answer is lost")
+
+    def _redrive(self, planned: PlannedMessage, letter: DeadLetter) -> None:
+        """An operator sends it anew, once: another message, with the letter's attributes."""
+        world, queue = self.world, self.shared.queue
+        name = f"{planned.name} again"
+        is_wanted = world.now < FAULTS_UNTIL and world.chance.random() * 1000 < self.plan.redrives
+        if not is_wanted or planned.first_sent is not None or name in queue.announced:
+            return
+        self.oracle.faults["redriven"] += 1
+        queue.announced.add(name)
+        at = world.now + world.chance.choice((1, 10, 100))
+        anew = replace(planned, name=name, sent_at=at, first_sent=planned.sent_at, lost_receives=0)
+        attributes = {
+            name: {"dataType": attribute["DataType"], "stringValue": attribute["StringValue"]}
+            for name, attribute in letter.attributes.items()
+        }
+        sent = SentMessage(anew, letter.message.body, at, attributes=attributes)
+        world.at(at, partial(self.shared.send, sent))
+
+    def delete(self, messages: Sequence[Message]) -> list[str]:
+        self.deliveries.told_to_delete(messages)
+        if self._queue_fails():
+            return ["told to fail"] * len(messages)
+        for message in messages:
+            self._delete(message.receipt_handle)
+        return []
+
+    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
+        self.deliveries.told_to_hide(timeouts, self.clock.now())
+        if self._queue_fails():
+            return ["told to fail"] * len(timeouts)
+        for message, seconds in timeouts:
+            sent = self.shared.queue.by_receipt(message.receipt_handle)
+            if sent is not None:
+                sent.visible_at = self.world.now + seconds
+        self.is_free()
+        return []
+
+    def _delete(self, receipt: str) -> None:
+        message = self.shared.queue.by_receipt(receipt)
+        if message is not None:
+            self.deliveries.deleted(message)
+            message.is_gone = True
+
+    def _queue_fails(self) -> bool:
+        self.world.pause()
+        self.crash_point()
+        fails = self.world.now < FAULTS_UNTIL and self.world.chance.random() * 1000 < self.plan.queue_faults
+        if fails:
+            self.oracle.faults["queue"] += 1
+        return fails
