@@ -34,7 +34,9 @@ MEMORY: Final = "adapters/memory.py"
 RECORD: Final = "domain/record.py"
 SERVICE: Final = "domain/service.py"
 BATCH: Final = "adapters/sqs/batch.py"
+DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
+LEASE: Final = "domain/lease.py"
 EXPRESSIONS: Final = "adapters/powertools/expressions.py"
 
 BUGS: Final = (
@@ -98,10 +100,61 @@ BUGS: Final = (
     Bug("an attempt's number is always 1", SERVICE, "Attempt(claim.attempt, ", "Attempt(1, "),
     Bug("an unknown operation buried at once", SERVICE, "UNKNOWN_OPERATION_RECEIVES: Final = 10\n", "UNKNOWN_OPERATION_RECEIVES: Final = 1\n"),
     Bug("a letter without its attempts", SERVICE, "detail, last_error, claim.attempt)", "detail, last_error, 0)"),
-    Bug("lost() never tells", "domain/lease.py", "        return self._refused or self._clock.now() >= self._until\n", "        return False\n"),
+    Bug("lost() never tells", LEASE, "        return self._refused or self._clock.now() >= self._until\n", "        return False\n"),
     Bug("visibility is never set", BATCH, "self.queue.set_visibility(timeouts) if timeouts else []", "[]"),
     Bug("back-off never doubles", VISIBILITY, "    again = now + backoff(receives,", "    again = now + backoff(1,"),
     Bug("a deferred message is kept back for an hour too long", VISIBILITY, "until + timedelta(seconds=1)", "until + timedelta(hours=1)"),
+    Bug("a KeyError in the batch code", BATCH, "        self._return_unstarted(places)\n        while not all_ended:", "        if len(places) > 3:\n            raise KeyError(len(places))\n        self._return_unstarted(places)\n        while not all_ended:"),
+    Bug("SystemExit ends the worker", SERVICE, "        except (Exception, SystemExit) as error:\n", "        except Exception as error:\n"),
+    Bug("an interrupted attempt is released", SERVICE, "        except (Exception, SystemExit) as error:\n", "        except BaseException as error:\n"),
+    Bug("an interruption is swallowed", BATCH, "        if error is not None:\n            raise error\n", ""),
+    Bug("nothing done is settled beside an interruption", BATCH, "delete=error is not None)", "delete=False)"),
+    Bug("no grace in the lease", BATCH, "                lease = invocation.end + self.grace - self.clock.now()\n", "                lease = invocation.end - self.clock.now()\n"),
+    Bug("a failed job is not released", SERVICE, "            return self._release(run, claim, type(error).__name__, failed)\n", "            return failed\n"),
+    Bug("a rejected job is not released", SERVICE, "            return self._release(run, claim, error_type, rejected, forget_payload=True)\n", "            return rejected\n"),
+    Bug("an exhausted job is not released", SERVICE, "            return self._release(run, claim, last_error or \"\", rejected)\n", "            return rejected\n"),
+    Bug("an unstarted job is not released", SERVICE, "            return self._release(run, claim, last_error or \"\", Failed(Failure.NOT_STARTED))\n", "            return Failed(Failure.NOT_STARTED)\n"),
+    Bug("a release is tried once", SERVICE, "                run.last_try,\n                STORE_TRIES,\n            )\n        except LeaseLostError:\n", "                run.last_try,\n                1,\n            )\n        except LeaseLostError:\n"),
+    Bug("a failing release stands for the outcome", SERVICE, "            self.events.release_failed(run.job, error)\n        return outcome\n", "            return Failed(Failure.LEASE_LOST, type(error).__name__)\n        return outcome\n"),
+    Bug("what is done is not settled before the time-out", BATCH, "            self._settle(places, invocation, delete=True)\n", "            self._settle(places, invocation, delete=False)\n"),
+    Bug("what ends after the margin is not settled", BATCH, "            self.events.flush()\n            all_ended = running.wait_for_next()\n", "            self.events.flush()\n            while not all_ended:\n                all_ended = running.wait_for_next()\n"),
+    Bug("unstarted messages are not given back before the time-out", BATCH, "        self._return_unstarted(places)\n        while not all_ended:", "        while not all_ended:"),
+    Bug("a lane's tail is back at once", BATCH, "                        behind.end = place.end\n", "                        behind.end = Back(self.clock.now())\n"),
+    Bug("a lane's tail backs off by itself", BATCH, "                        behind.end = place.end\n", "                        behind.end = self._back(behind.message, Failed(Failure.UNEXPECTED))\n"),
+    Bug("what could not be buried is back at once", BATCH, "                    return self._back(message, Failed(Failure.UNEXPECTED))\n                return Done()\n", "                    return Back(self.clock.now())\n                return Done()\n"),
+    Bug("a back-off is twice as long", VISIBILITY, "    again = now + backoff(receives, FIRST_BACKOFF,", "    again = now + backoff(receives, 2 * FIRST_BACKOFF,"),
+    Bug("writes are tried beyond the margin", SERVICE, "(last_try is not None and self.clock.now() + pause > last_try)", "(last_try is not None and self.clock.now() + pause > last_try + self.margin)"),
+    Bug("a claim is tried without end", SERVICE, "                if tried == tries or ", "                if "),
+    Bug("a permanent error keeps the payload", SERVICE, "error_type, rejected, forget_payload=True)", "error_type, rejected)"),
+    Bug("any failure forgets the payload", SERVICE, "self._release(run, claim, type(error).__name__, failed)", "self._release(run, claim, type(error).__name__, failed, forget_payload=True)"),
+    Bug("the code of a permanent error is lost", SERVICE, "rejected = Rejected(code, detail, error_type, claim.attempt)", "rejected = Rejected(PermanentError.code, detail, error_type, claim.attempt)"),
+    Bug("a payload mismatch is called stale", SERVICE, "                return Rejected(\"payload_mismatch\")\n", "                return Rejected(\"stale\")\n"),
+    Bug("a letter without its error", SERVICE, "detail, last_error, claim.attempt)", "detail, None, claim.attempt)"),
+    Bug("an unstarted attempt forgets the last error", SERVICE, "self._release(run, claim, last_error or \"\", Failed(", "self._release(run, claim, \"NotStarted\", Failed("),
+    Bug("another body in the letter", DEAD_LETTER, "    return DeadLetter(message, attributes)\n", "    return DeadLetter(__import__(\"copy\").replace(message, body=\"\"), attributes)\n"),
+    Bug("a refused renewal is not told", LEASE, "        self._refused = True\n", "        pass\n"),
+    Bug("a renewal extends nothing", LEASE, "        self._until = until\n\n    def refuse", "        pass\n\n    def refuse"),
+    Bug("an unstarted message is back after three hours", VISIBILITY, "    return now + timedelta(seconds=1 + int(jitter() * 10))\n", "    return now + timedelta(hours=3)\n"),
+    Bug("an unstarted message is back at once", VISIBILITY, "    return now + timedelta(seconds=1 + int(jitter() * 10))\n", "    return now\n"),
+    Bug("a redrive makes a message young again", DEAD_LETTER, "    return min(filter(None, (earlier, sent)), default=None)\n", "    return sent\n"),
+    Bug("a second letter forgets when it was first sent", DEAD_LETTER, "    sent = first_sent(message)\n    facts", "    sent = message.sent_at\n    facts"),
+    Bug("stale messages run", BATCH, "sent is not None and self.clock.now() - sent > self.retention", "sent is None"),
+    Bug("an old copy in progress is believed", SERVICE, "        if record is None or record.in_progress:\n            return None\n", "        if record is None:\n            return None\n"),
+    Bug("a deleted record is completed all the same", MEMORY, "            held, now = self._held(claim), self._clock.now()\n            self._records[claim.key] = replace(\n                held, status", "            if record is None:\n                return\n            held, now = self._held(claim), self._clock.now()\n            self._records[claim.key] = replace(\n                held, status"),
+    Bug("DynamoDB: a deleted record may be written", EXPRESSIONS, "#status = :in_progress AND #owner = :owner AND #attempts = :attempts", "(attribute_not_exists(#id) OR #status = :in_progress AND #owner = :owner AND #attempts = :attempts)", "dynamodb"),
+    Bug("DynamoDB: an old answer is left behind", EXPRESSIONS, "removes=[\"#data\", \"#omitted\"]", "removes=[]", "dynamodb"),
+    Bug("a too large answer is stored", SERVICE, "Answer.of(value, self.store.max_answer_bytes)", "Answer.of(value, None)"),
+    Bug("a too large answer fails the job", SERVICE, "        return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))\n", "        answer = Answer.of(value, self.store.max_answer_bytes)\n        if answer.omitted:\n            return self._release(run, claim, \"TooLarge\", Failed(Failure.OPERATION_RAISED, \"TooLarge\"))\n        return self._complete(run, claim, answer)\n"),
+    Bug("a replay does not tell that its answer was omitted", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(Answer(record.answer.text if record.answer else \"null\"), verified)\n"),
+    Bug("no tenant in the key", "domain/identity.py", "job_id if tenant is None else [tenant, job_id]", "job_id"),
+    Bug("S3's test event is buried", "adapters/sqs/envelope.py", "            raise S3TestEventError\n", "            break\n"),
+    Bug("never given up", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if False:\n"),
+    Bug("given up one attempt too early", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if claim.attempt >= self.max_attempts and run.delivery.is_redelivery:\n"),
+    Bug("duplicates of a batch side by side", BATCH, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),
+    Bug("a FIFO group is no lane", BATCH, "        if self.message.is_fifo:\n            return self.message.group_id\n", ""),
+    Bug("an attempt's deadline is without the margin", SERVICE, "Attempt(claim.attempt, claim.owner, run.last_try, lease", "Attempt(claim.attempt, claim.owner, run.last_try and run.last_try + self.margin, lease"),
+    Bug("another effect key for each attempt", "domain/attempt.py", "return f\"{self.key}#{step}\"", "return f\"{self.key}#{step}{self.number}\""),
+    Bug("an operation's changes stay in the job", SERVICE, "operation.run(run.job.for_one_attempt(), attempt)", "operation.run(run.job, attempt)"),
 )  # fmt: skip
 
 

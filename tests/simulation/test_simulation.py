@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from adapters.sqs import batch
 from domain.record import Record
 from tests.simulation import planted
 from tests.simulation.__main__ import EXPECTED, Tally, chunk
@@ -51,6 +52,19 @@ def test_a_seed_replays_exactly_whatever_the_hash_seed(hash_seed: str) -> None:
     assert done.stdout.splitlines() == [line for seed in range(40) for line in simulate(plan(seed)).trace]
 
 
+def test_whatever_the_code_raises_is_a_failing_seed_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(places: list[object]) -> list[str]:
+        raise error
+
+    for error in (KeyError("m1"), SystemExit(3)):
+        monkeypatch.setattr(batch, "_not_done", broken)
+        result = simulate(plan(3))
+        assert result.violation is not None
+        assert result.violation.startswith(f"{type(error).__name__} in test_simulation.py, broken: ")
+        assert result.trace
+    assert set(chunk(0, 20, "memory").failing) == set(range(20))
+
+
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that is never live."""
@@ -78,7 +92,9 @@ def test_every_planted_bug_has_its_place() -> None:
     assert f"{len(BUGS)} bugs planted" in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["unconditional release", "acknowledging a deferred message"])
+@pytest.mark.parametrize(
+    "name", ["unconditional release", "acknowledging a deferred message", "a KeyError in the batch code"]
+)
 def test_a_planted_bug_is_found(name: str) -> None:
     (bug,) = [one for one in BUGS if one.name == name]
     assert look_for(bug, 40).found_in > 0
