@@ -104,7 +104,7 @@ BUGS: Final = (
     Bug("visibility is never set", BATCH, "self.queue.set_visibility(timeouts) if timeouts else []", "[]"),
     Bug("back-off never doubles", VISIBILITY, "    again = now + backoff(receives,", "    again = now + backoff(1,"),
     Bug("a deferred message is kept back for an hour too long", VISIBILITY, "until + timedelta(seconds=1)", "until + timedelta(hours=1)"),
-    Bug("a KeyError in the batch code", BATCH, "        self._return_unstarted(places)\n        while not all_ended:", "        if len(places) > 3:\n            raise KeyError(len(places))\n        self._return_unstarted(places)\n        while not all_ended:"),
+    Bug("a KeyError in the batch code", BATCH, "        self._return_unstarted(places)\n        while not all_ended:", "        if len(places) > 2:\n            raise KeyError(len(places))\n        self._return_unstarted(places)\n        while not all_ended:"),
     Bug("SystemExit ends the worker", SERVICE, "        except (Exception, SystemExit) as error:\n", "        except Exception as error:\n"),
     Bug("an interrupted attempt is released", SERVICE, "        except (Exception, SystemExit) as error:\n", "        except BaseException as error:\n"),
     Bug("an interruption is swallowed", BATCH, "        if error is not None:\n            raise error\n", ""),
