@@ -12,7 +12,7 @@ from adapters.sqs.dead_letter import ATTRIBUTE, DeadLetter
 from adapters.sqs.message import Message
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
-from tests.simulation.plan import Plan, PlannedMessage
+from tests.simulation.plan import MARGIN, Plan, PlannedMessage
 from tests.simulation.sqs import SentMessage
 from tests.simulation.world import Violation, World, moment
 
@@ -85,10 +85,12 @@ class Deliveries:
 
     # What became of it.
 
-    def begins(self, one: Delivered) -> None:
+    def begins(self, one: Delivered, now: datetime) -> None:
         one.is_running = True
         if not one.planned.is_job or self.is_stale(one.planned, one.began):
             self.fail(f"{one.planned.name} is no job, or too old for one, and was handled")
+        if (now - one.began).total_seconds() >= self.plan.timeout - MARGIN:
+            self.fail(f"{one.planned.name} was begun within the deadline margin")
         self._is_its_turn(one)
 
     def _is_its_turn(self, one: Delivered) -> None:
@@ -176,14 +178,19 @@ class Deliveries:
 
     def told_to_delete(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self.of(message).is_told = True
+            self._is_told(self.of(message))
+
+    def _is_told(self, one: Delivered) -> None:
+        if one.is_told:
+            self.fail(f"the queue was told twice what becomes of {one.planned.name}")
+        one.is_told = True
 
     def told_to_hide(self, timeouts: Sequence[tuple[Message, int]], now: datetime) -> None:
         """All in one call, as they were decided."""
         heads: dict[object, int] = {}
         for message, seconds in timeouts:
             one = self.of(message)
-            one.is_told = True
+            self._is_told(one)
             if one.is_done:
                 self.fail(f"{one.planned.name} is done and was sent back")
             if one.outcome is not None:

@@ -1,5 +1,6 @@
 """What an outcome may be: the table at the top of `JobService`, asked of what the store and the world have seen."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from domain.answer import Answer
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
-from domain.record import Status
+from domain.record import Record, Status
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.plan import MAX_ATTEMPTS, STALE_FOR
 
@@ -39,8 +40,9 @@ class Ending:
                 return None if self.seen is not None and stored.get(answer) is self.seen else f"{answer} is not stored"
             case Skipped(answer):
                 return self._answered(answer)
-            case Deferred():
-                return None  # what the store says of a live lease, `spec` knows
+            case Deferred(until):
+                leases = (record.lease_until for record in self._stood_there() if record.status is Status.IN_PROGRESS)
+                return None if until in leases else f"deferred until {until}, when no lease ends"
             case Rejected() as rejected:
                 return self._rejected(rejected) if self.seen is None else self._given_up(rejected, self.seen)
             case Failed() as failed:
@@ -78,17 +80,23 @@ class Ending:
         return f"rejected without cause as {rejected.reason}"
 
     def _met_another_payload(self) -> bool:
-        """It stood there while this was handled; a completed one may be an old copy."""
-        world, trace = self.oracle.world, self.trace
-        versions = self.oracle.versions.get(trace.job.key, [])
-        began = world.now - int(trace.duration.total_seconds())
-        for number, (_, record) in enumerate(versions):
-            until = versions[number + 1][0] if number + 1 < len(versions) else world.now
-            if record is None or record.fingerprint in (None, trace.job.fingerprint):
-                continue
-            if until >= began - (STALE_FOR if record.status is Status.COMPLETED else 0):
-                return True
-        return False
+        """A completed record may be an old copy."""
+        old = (record for record in self._stood_there(STALE_FOR) if record.status is Status.COMPLETED)
+        return any(
+            record.fingerprint not in (None, self.trace.job.fingerprint) for record in (*self._stood_there(), *old)
+        )
+
+    def _stood_there(self, before: int = 0) -> Iterator[Record]:
+        """What stood there while this was handled, or so many ticks before."""
+        now = self.oracle.world.now
+        began = now - int(self.trace.duration.total_seconds()) - before
+        until = now
+        for at, record in reversed(self.oracle.versions.get(self.trace.job.key, [])):
+            if until < began:
+                break
+            if record is not None:
+                yield record
+            until = at
 
     def _given_up(self, rejected: Rejected, seen: AttemptSeen) -> str | None:
         attempt = seen.claim.attempt

@@ -155,6 +155,13 @@ BUGS: Final = (
     Bug("an attempt's deadline is without the margin", SERVICE, "Attempt(claim.attempt, claim.owner, run.last_try, lease", "Attempt(claim.attempt, claim.owner, run.last_try and run.last_try + self.margin, lease"),
     Bug("another effect key for each attempt", "domain/attempt.py", "return f\"{self.key}#{step}\"", "return f\"{self.key}#{step}{self.number}\""),
     Bug("an operation's changes stay in the job", SERVICE, "operation.run(run.job.for_one_attempt(), attempt)", "operation.run(run.job, attempt)"),
+    Bug("no pause between two tries", SERVICE, "                self.clock.sleep(pause)\n", ""),
+    Bug("a deferral forgets until when", SERVICE, "                return Deferred(until)\n", "                return Deferred(self.clock.now())\n"),
+    Bug("the queue is told again and again", BATCH, "            place.settled = True\n", "            pass\n"),
+    Bug("claimed within the deadline margin", BATCH, "            if self.clock.now() >= invocation.end - self.margin or not place.take():\n", "            if not place.take():\n"),
+    Bug("taken over unverified, and not told", RECORD, "        return Free(verified)\n", "        return Free()\n"),
+    Bug("waited for unverified, and not told", RECORD, "    return Busy(record.lease_until or record.expires_at, verified)\n", "    return Busy(record.lease_until or record.expires_at)\n"),
+    Bug("answered unverified, and not told", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(record.answer or Answer(\"null\"))\n"),
 )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ class Sandbox(Worker):
         self.is_free()
 
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
-        self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives])
+        self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives], self.clock.now())
         return self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
 
     def _started(self, running: GreenRunning) -> None:

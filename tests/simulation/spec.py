@@ -50,6 +50,8 @@ def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | Non
     if before.status is Status.COMPLETED:
         if not isinstance(result, Completed) or result.answer != before.answer:
             return f"expected the stored answer, got {result}"
+        if result.verified != _is_comparable(before, job):
+            return f"the payloads were compared, or were not: {result}"
         return _unchanged(seen)
     if _lease_is_over(before, now):
         return _taken(seen, job, owner, lease)
@@ -59,6 +61,8 @@ def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | Non
         return _unchanged(seen)
     if not isinstance(result, Busy) or result.until != before.lease_until:
         return f"expected Busy until {before.lease_until}, got {result}"
+    if result.verified != _is_comparable(before, job):
+        return f"the payloads were compared, or were not: {result}"
     return _unchanged(seen)
 
 
@@ -77,6 +81,8 @@ def _taken(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | No
         return "the fingerprint is not the job's, or an old answer is left"
     if not after.last_error == result.last_error == (before.last_error if before else None):
         return "the last error was not kept"
+    if result.verified != (before is None or _is_forgotten(before, now) or _is_comparable(before, job)):
+        return f"the payloads were compared, or were not: {result}"
     return None
 
 

@@ -43,6 +43,8 @@ class StoreTries:
         ends = tries.ends(name)
         if ends is not None and tries.failed_at is not None and tries.failed_at >= ends:
             raise Violation(f"{name}: tried again though its time was over")
+        if tries.failed_at is not None and tries.failed_at >= now:
+            raise Violation(f"{name}: tried again without a pause")
         tries.number += 1
 
     def failed(self, name: str, owner: str, now: datetime) -> None:
