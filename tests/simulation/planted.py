@@ -59,7 +59,7 @@ BUGS: Final = (
     Bug("no owner in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, claim.owner, record.attempts) == ("),
     Bug("no attempt in the fence", MEMORY, "(record.status, record.owner, record.attempts) == (", "(record.status, record.owner, claim.attempt) == ("),
     Bug("attempts start anew", MEMORY, "attempts=(old.attempts if old else 0) + 1", "attempts=(old.attempts if old and old.owner else 0) + 1"),
-    Bug("release keeps the lease", MEMORY, "                lease_until=RELEASED,\n", ""),
+    Bug("release keeps the lease", MEMORY, "                lease_until=RELEASED,\n                last_error=error", "                last_error=error"),
     Bug("somebody's completion taken for one's own", MEMORY, "            if _is_fenced(record, claim, Status.COMPLETED):\n", "            if record is not None and record.status is Status.COMPLETED:\n"),
     Bug("retention shorter than the lease", MEMORY, "                expires_at=now + max(self._retention, lease),\n                fingerprint", "                expires_at=now + self._retention,\n                fingerprint"),
     Bug("lease over at its very end", RECORD, "else self.lease_until) < now", "else self.lease_until) <= now"),
@@ -162,6 +162,8 @@ BUGS: Final = (
     Bug("taken over unverified, and not told", RECORD, "        return Free(verified)\n", "        return Free()\n"),
     Bug("waited for unverified, and not told", RECORD, "    return Busy(record.lease_until or record.expires_at, verified)\n", "    return Busy(record.lease_until or record.expires_at)\n"),
     Bug("answered unverified, and not told", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(record.answer or Answer(\"null\"))\n"),
+    Bug("the first time seen is forgotten", MEMORY, "first_seen=old.first_seen if old else now", "first_seen=now"),
+    Bug("DynamoDB: the first time seen is forgotten", EXPRESSIONS, "#first_seen = if_not_exists(#first_seen, :now_ms)", "#first_seen = :now_ms", "dynamodb"),
 )  # fmt: skip
 
 

@@ -81,6 +81,10 @@ def _taken(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | No
         return "the fingerprint is not the job's, or an old answer is left"
     if not after.last_error == result.last_error == (before.last_error if before else None):
         return "the last error was not kept"
+    if before is None or before.first_seen is not None:  # another tool may not have noted it
+        known = (before.first_seen, before.epoch) if before else (now, 1)
+        if (after.first_seen, after.epoch) != known or after.last_seen != now or result.claim.epoch != after.epoch:
+            return f"first or last time seen, or the epoch: {after} after {before}"
     if result.verified != (before is None or _is_forgotten(before, now) or _is_comparable(before, job)):
         return f"the payloads were compared, or were not: {result}"
     return None
@@ -118,7 +122,9 @@ def complete(seen: Transition, held: Claim, answer: Answer) -> str | None:
     before = seen.before
     if before is not None and _is_held(before, held):
         ends = seen.now + seen.retention
-        return _lands(seen, replace(before, status=Status.COMPLETED, answer=answer, expires_at=ends))
+        return _lands(
+            seen, replace(before, status=Status.COMPLETED, answer=answer, expires_at=ends, last_seen=seen.now)
+        )
     if before is not None and (before.status, before.owner, before.attempts) == (
         Status.COMPLETED,
         held.owner,
@@ -137,6 +143,7 @@ def release(seen: Transition, held: Claim, error: str, forget_payload: bool) -> 
             lease_until=RELEASED,
             last_error=error or before.last_error,
             fingerprint=None if forget_payload else before.fingerprint,
+            last_seen=seen.now,
         )
         return _lands(seen, expected)
     if (
