@@ -23,6 +23,11 @@ class Lease:
     def refuse(self) -> None:
         self._refused = True
 
+    @property
+    def refused(self) -> bool:
+        """The store has said that the record is another's, or nobody's."""
+        return self._refused
+
     def lost(self) -> bool:
         """Refused, or over by this worker's clock; at its very end, to be safe, it counts as lost."""
         return self._refused or self._clock.now() >= self._until

@@ -160,9 +160,9 @@ class JobService:
         if claim.attempt > self.max_attempts and run.delivery.is_redelivery:
             detail = "" if last_error else "killed or timed out"
             rejected = Rejected("attempts_exhausted", detail, last_error, claim.attempt)
-            return self._release(run, claim, last_error or "", rejected)
+            return self._release(run, lease, last_error or "", rejected)
         if run.last_try is not None and self.clock.now() >= run.last_try:
-            return self._release(run, claim, last_error or "", Failed(Failure.NOT_STARTED))
+            return self._release(run, lease, last_error or "", Failed(Failure.NOT_STARTED))
         attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key, claim.epoch)
         try:
             with self.heartbeat(lease, run.lease):
@@ -175,11 +175,11 @@ class JobService:
             error_type = type(error).__name__
             code, detail = _short(error, "code", 100), _short(error, "detail", 300)
             rejected = Rejected(code, detail, error_type, claim.attempt)
-            return self._release(run, claim, error_type, rejected, forget_payload=True)
+            return self._release(run, lease, error_type, rejected, forget_payload=True)
         except (Exception, SystemExit) as error:
             run.error = error
             failed = Failed(Failure.OPERATION_RAISED, type(error).__name__)
-            return self._release(run, claim, type(error).__name__, failed)
+            return self._release(run, lease, type(error).__name__, failed)
         return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
 
     def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
@@ -195,11 +195,11 @@ class JobService:
         return Executed(answer)
 
     def _release(
-        self, run: _Run, claim: Claim, error_type: str, outcome: Rejected | Failed, *, forget_payload: bool = False
+        self, run: _Run, lease: Lease, error_type: str, outcome: Rejected | Failed, *, forget_payload: bool = False
     ) -> Outcome:
         try:
             self._ask(
-                lambda: self.store.release(claim, error_type, forget_payload=forget_payload),
+                lambda: self.store.release(lease.claim, error_type, forget_payload=forget_payload),
                 run.last_try,
                 STORE_TRIES,
             )
@@ -207,6 +207,8 @@ class JobService:
             return Failed(Failure.LEASE_LOST, error_type or None)
         except StoreUnavailableError as error:
             self.events.release_failed(run.job, error)
+            if lease.refused:  # a renewal was told so: whoever has the job now answers for it
+                outcome = Failed(Failure.LEASE_LOST, error_type or None)
         return outcome
 
     def _ask[T](self, question: Callable[[], T], last_try: datetime | None, tries: int | None = None) -> T:

@@ -627,6 +627,24 @@ def test_the_heartbeat_surrounds_the_operation_and_nothing_else() -> None:
     assert seen == ["begins for attempt 1, 60 s", "runs", "ends"]
 
 
+@pytest.mark.parametrize("error", [ValueError(), PermanentError("no")])
+def test_who_was_refused_a_renewal_neither_rejects_nor_fails_the_job_of_another(error: Exception) -> None:
+    bench = Bench(fail(error), release=["fails"] * STORE_TRIES)
+
+    @contextmanager
+    def refused_while_it_runs(lease: Lease, length: timedelta) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            lease.refuse()
+
+    parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
+    service = JobService(**parts | {"heartbeat": refused_while_it_runs})
+    outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
+    assert outcome == Failed(Failure.LEASE_LOST, type(error).__name__)
+    assert [type(told) for told in bench.events.failed_releases] == [StoreUnavailableError]
+
+
 def test_a_lease_that_lapses_while_the_heartbeat_is_waited_for_is_not_run() -> None:
     bench = Bench()
 

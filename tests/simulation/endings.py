@@ -100,7 +100,7 @@ class Ending:
 
     def _given_up(self, rejected: Rejected, seen: AttemptSeen) -> str | None:
         attempt = seen.claim.attempt
-        if seen.write_refused:
+        if seen.write_refused or seen.renewal_refused:
             return "rejected by a worker that had lost its lease"
         if seen.raised == "PermanentError":
             wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
@@ -130,6 +130,8 @@ class Ending:
 
     def _failed(self, failed: Failed, seen: AttemptSeen) -> str | None:
         match failed.reason:
+            case Failure.OPERATION_RAISED if seen.renewal_refused:
+                return "failed by a worker that had lost its lease"
             case Failure.OPERATION_RAISED:
                 is_told = failed.error_type == seen.raised
                 return self._given_back(seen) if is_told else f"expected {seen.raised}, got {failed.error_type}"
@@ -141,7 +143,7 @@ class Ending:
                 is_right = self.oracle.tries.are_used_up("complete", seen.claim.owner, self.now)
                 return None if is_right else "a completion was given up while there was time"
             case Failure.LEASE_LOST:
-                if seen.started and not seen.write_refused:
+                if seen.started and not (seen.write_refused or seen.renewal_refused):
                     return "a lease was lost, and nobody said so"
                 is_right = (
                     self.oracle.plan.hostile or seen.released
