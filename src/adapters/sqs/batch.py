@@ -12,9 +12,8 @@ A lane is the records of one key (standard queue) or of one message group (FIFO)
 not done ends it; the rest goes back with that record.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
@@ -22,6 +21,7 @@ from typing import assert_never
 from adapters.sqs.dead_letter import dead_letter, first_sent
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
+from adapters.sqs.place import Back, Content, Done, NothingToDo, Place, TurnedAway, Unreadable, in_lanes
 from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
 from domain.errors import InvalidJobError
@@ -30,65 +30,6 @@ from domain.job_factory import JobFactory
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.clock import Clock
 from domain.service import Process
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """May leave the queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class Back:
-    """Stays in the queue, visible again at that moment."""
-
-    visible_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TurnedAway:
-    """Rejected as it was read: no job, or one that is too old."""
-
-    rejected: Rejected
-    job: Job | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NothingToDo:
-    """S3's test event."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """What nobody foresaw broke while it was read."""
-
-    error: Exception
-
-
-type Content = Job | TurnedAway | NothingToDo | Unreadable
-
-
-@dataclass(slots=True)
-class Place:
-    """A message's place in the batch. Who takes it decides: a lane to start it, or the deadline to return it."""
-
-    message: Message
-    content: Content
-    end: Done | Back | None = None
-    settled: bool = False
-    _ticket: deque[None] = field(default_factory=lambda: deque([None]))
-
-    def take(self) -> bool:
-        try:
-            self._ticket.pop()
-        except IndexError:
-            return False
-        return True
-
-    @property
-    def lane(self) -> object:
-        if self.message.is_fifo:
-            return self.message.group_id
-        return self.content.key if isinstance(self.content, Job) else self.message.message_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +63,7 @@ class SqsBatchProcessor:
         places = [Place(message, self._read(message)) for message in messages]
         if len(places) == 1:
             return self._run_alone(places, invocation)
-        running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in _lanes(places)])
+        running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in in_lanes(places)])
         all_ended = running.wait(last_start)
         self._return_unstarted(places)
         while not all_ended:  # the time-out may come at any moment: what has ended is settled at once
@@ -241,10 +182,3 @@ class _Invocation:
 
 def _not_done(places: Iterable[Place]) -> list[str]:
     return [place.message.message_id for place in places if not isinstance(place.end, Done)]
-
-
-def _lanes(places: Iterable[Place]) -> list[list[Place]]:
-    lanes: dict[object, list[Place]] = {}
-    for place in places:
-        lanes.setdefault(place.lane, []).append(place)
-    return list(lanes.values())
