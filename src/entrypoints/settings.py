@@ -18,6 +18,8 @@ deadline. A last try that starts at the deadline margin (5 s by default) so ends
 would not.
 """
 
+QUEUE_URL: Final = r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?"
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 
@@ -117,7 +119,7 @@ class _Reader:
 
     def url(self, name: str) -> str | None:
         text = self.text(name)
-        if text is not None and not re.fullmatch(r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?", text):
+        if text is not None and not re.fullmatch(QUEUE_URL, text):
             raise SettingError(f"{name}={text!r}: expected the URL of an SQS queue")
         return text
 

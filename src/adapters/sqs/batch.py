@@ -10,6 +10,9 @@
 
 A lane is the records of one key (standard queue) or of one message group (FIFO). The first record of a lane that is
 not done ends it; the rest goes back with that record.
+
+A Lambda hands over a batch and deletes what is done (`run`). A worker that polls starts each lane by itself and deletes
+each message as it is done (`lanes`, `run_lane`, `give_back`); the table is the same.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,8 +37,9 @@ from domain.service import Process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqsBatchProcessor:
-    """Handles the batches of one worker. `grace` is added to each lease for clocks that differ; nothing starts with
-    less than `margin` left; messages older than `retention` are refused, since their record may be gone.
+    """Handles the batches of one worker. `grace` is added to a lease that ends with its invocation, for clocks that
+    differ; nothing starts with less than `margin` left; messages older than `retention` are refused, since their
+    record may be gone.
     """
 
     factory: JobFactory
@@ -60,7 +64,7 @@ class SqsBatchProcessor:
         last_start = invocation_end - self.margin
         if invocation.began >= last_start:
             self.events.no_time_to_start(len(messages))
-        places = [Place(message, self._read(message)) for message in messages]
+        places = self._places(messages)
         if len(places) == 1:
             return self._run_alone(places, invocation)
         running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in in_lanes(places)])
@@ -82,6 +86,46 @@ class SqsBatchProcessor:
         self._return_unstarted(places)
         self._settle(places, invocation, delete=False)
         return _not_done(places)
+
+    def lanes(self, messages: Iterable[Message]) -> list[list[Place]]:
+        """For `run_lane`: what was received, in its lanes."""
+        return in_lanes(self._places(messages))
+
+    def run_lane(
+        self,
+        lane: Sequence[Place],
+        *,
+        end: datetime,
+        lease: timedelta,
+        request_id: str,
+        done: Callable[[Message], None],
+    ) -> None:
+        """Handle one lane in the caller's thread. `done` is told each message that may be deleted, as soon as it may;
+        the rest is given its visibility. A claim is exclusive for `lease`, which the service's heartbeat renews;
+        nothing starts with less than the margin left to `end`.
+
+        Does not raise for a message. What an operation raises beyond `Exception` is raised again; its message comes
+        back when its visibility ends.
+        """
+        invocation = _Invocation(self.clock.now(), end, request_id, lease, done)
+        try:
+            self._run_lane(lane, invocation)
+        finally:
+            self._return_unstarted(lane)
+            self._settle(lane, invocation, delete=False)
+
+    def give_back(self, lanes: Iterable[Sequence[Place]]) -> None:
+        """What of these lanes has not started will not; others may have it at once. From any thread."""
+        taken = [place for lane in lanes for place in lane if place.take()]
+        for place in taken:
+            place.settled = True  # before its lane can see where it ended, and tell the queue too
+            place.end = Back(self.clock.now())
+        errors = self.queue.set_visibility([(place.message, 0) for place in taken]) if taken else []
+        if errors:
+            self.events.settling_failed(visibilities=errors)
+
+    def _places(self, messages: Iterable[Message]) -> list[Place]:
+        return [Place(message, self._read(message)) for message in messages]
 
     def _read(self, message: Message) -> Content:
         try:
@@ -106,6 +150,7 @@ class SqsBatchProcessor:
                     if behind.take():
                         behind.end = place.end
                 return
+            invocation.done(place.message)
 
     def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back:
         message = place.message
@@ -119,7 +164,8 @@ class SqsBatchProcessor:
         match place.content:
             case Job() as job:
                 lease = invocation.end + self.grace - self.clock.now()
-                return self.process(job, lease=lease, deadline=invocation.end, delivery=place.message.delivery)
+                delivery = place.message.delivery
+                return self.process(job, lease=invocation.lease or lease, deadline=invocation.end, delivery=delivery)
             case TurnedAway(rejected, job):
                 self.events.turned_away(place.message, job, rejected)
                 return rejected
@@ -178,6 +224,9 @@ class _Invocation:
     began: datetime
     end: datetime
     request_id: str
+    lease: timedelta | None = None
+    """None: until the end, and the grace."""
+    done: Callable[[Message], None] = lambda _message: None
 
 
 def _not_done(places: Iterable[Place]) -> list[str]:

@@ -14,7 +14,7 @@ from adapters.sqs.ports import QueueUnavailableError
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-_REFUSALS: Final = (ClientError, BotoCoreError, ValueError)
+REFUSALS: Final = (ClientError, BotoCoreError, ValueError)
 """The last is what botocore raises for an endpoint that is no URL."""
 
 BATCH: Final = 10
@@ -41,20 +41,28 @@ class SqsQueue:
             options["MessageDeduplicationId"] = message.message_id
         try:
             self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)
-        except _REFUSALS as error:
-            raise QueueUnavailableError(f"SQS SendMessage: {_name(error)}") from error
+        except REFUSALS as error:
+            raise QueueUnavailableError(f"SQS SendMessage: {error_name(error)}") from error
 
     def delete(self, messages: Sequence[Message]) -> list[str]:
-        return self._in_batches("delete_message_batch", [(message, {}) for message in messages])
+        return [error for _, error in self.try_to_delete(messages)]
 
     def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
+        return [error for _, error in self.try_to_hide(timeouts)]
+
+    def try_to_delete(self, messages: Sequence[Message]) -> list[tuple[Message, str]]:
+        """As `delete`, for who tries again: which were not deleted, and the error's name for each."""
+        return self._in_batches("delete_message_batch", [(message, {}) for message in messages])
+
+    def try_to_hide(self, timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
+        """As `set_visibility`, for who tries again: for which it was not set, and the error's name for each."""
         return self._in_batches(
             "change_message_visibility_batch",
             [(message, {"VisibilityTimeout": seconds}) for message, seconds in timeouts],
         )
 
-    def _in_batches(self, request: str, entries: Sequence[tuple[Message, dict[str, Any]]]) -> list[str]:
-        errors: list[str] = []
+    def _in_batches(self, request: str, entries: Sequence[tuple[Message, dict[str, Any]]]) -> list[tuple[Message, str]]:
+        errors: list[tuple[Message, str]] = []
         for batch in batched(entries, BATCH, strict=False):
             try:
                 answer = getattr(self._client, request)(
@@ -64,10 +72,12 @@ class SqsQueue:
                         for number, (message, options) in enumerate(batch)
                     ],
                 )
-            except _REFUSALS as error:
-                errors += [_name(error)] * len(batch)
+            except REFUSALS as error:
+                errors += [(message, error_name(error)) for message, _ in batch]
             else:
-                errors += [failed.get("Code", "unknown") for failed in answer.get("Failed", ())]
+                errors += [
+                    (batch[int(failed["Id"])][0], failed.get("Code", "unknown")) for failed in answer.get("Failed", ())
+                ]
         return errors
 
     def _source_url(self, arn: str) -> str:
@@ -82,5 +92,6 @@ class SqsQueue:
             return self._made
 
 
-def _name(error: Exception) -> str:
+def error_name(error: Exception) -> str:
+    """AWS's code, or the type of what kept the request from AWS."""
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__

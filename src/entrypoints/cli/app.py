@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from entrypoints.cli.local_app import local
+from entrypoints.cli.work_app import work
 from entrypoints.settings import Backend
 
 TERMINATED = 143
@@ -24,6 +25,7 @@ app = typer.Typer(
 
 
 app.add_typer(local, name="local")
+app.command()(work)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,228 @@
+"""`onejob work`, put together: the settings, the worker, its health port, signals, and what the shell is told."""
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from botocore.exceptions import BotoCoreError
+
+from adapters.sqlite.database import UnusableDatabaseError
+from adapters.sqs.poll_ports import QueueUnusableError
+from adapters.sqs.poll_worker import FIRST_PAUSE, LONGEST_PAUSE
+from adapters.sqs.ports import QueueUnavailableError
+from domain.backoff import backoff
+from entrypoints.cli.run_operations import chosen_operations
+from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.run_view import say
+from entrypoints.health import health_server
+from entrypoints.poll_worker import ANSWER_SECONDS, Parts, PollOptions, make_poll_worker
+from entrypoints.settings import QUEUE_URL, Backend, SettingError, Settings
+
+ALL_FINISHED: Final = 0
+SOME_CUT_OFF: Final = 1
+UNUSABLE: Final = 2
+SIGNALLED: Final = 128
+
+FLUSH_SECONDS: Final = 10
+"""Metrics are emitted so often."""
+
+LIVES_WITHIN: Final = timedelta(seconds=ANSWER_SECONDS + 30)
+"""The receive loop shows itself every second, or else waits for a long poll and its second try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOptions:
+    """What the command line asks for."""
+
+    queue_url: str
+    operation: str | None
+    name: str | None
+    lease: timedelta
+    single_host: bool
+    shutdown: timedelta
+    poll: timedelta
+    health_port: int | None
+    health_host: str
+
+
+class Signals:
+    """The signals that came. A handler may only do what is safe in the middle of anything: `SimpleQueue.put` is."""
+
+    def __init__(self) -> None:
+        self._mail: SimpleQueue[int] = SimpleQueue()
+        self._came: list[int] = []
+
+    def on_signal(self, number: int, _frame: object) -> None:
+        """The first is mail, the second leaves at once."""
+        self._came.append(number)
+        if len(self._came) > 1:
+            os._exit(SIGNALLED + number)
+        self._mail.put(number)
+
+    def wait(self, seconds: float) -> int | None:
+        """The signal, once it comes; None if none does within that time."""
+        try:
+            return self._mail.get(timeout=seconds)
+        except Empty:
+            return None
+
+
+def work_off(options: WorkOptions) -> int:
+    """Work until told to stop, and answer the exit status. Every foreseeable error is a line on standard error."""
+    try:
+        with ExitStack() as stack:
+            parts = _parts(options)
+            signals = stack.enter_context(_caught())
+            work = Work(parts, options, signals)
+            if options.health_port is not None:
+                stack.enter_context(work.answering(options.health_host, options.health_port))
+            status = work.to_its_end()
+    except (SettingError, UnusableDatabaseError, UnusableOptionError, QueueUnusableError) as error:
+        say(f"onejob work: {error}")
+        return UNUSABLE
+    if status == SOME_CUT_OFF:
+        sys.stdout.flush()
+        os._exit(status)  # what still runs would be waited for
+    return status
+
+
+def _parts(options: WorkOptions) -> Parts:
+    if not re.fullmatch(QUEUE_URL, options.queue_url):
+        raise UnusableOptionError(
+            f"--queue-url {options.queue_url}: expected one like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+        )
+    if not os.environ.get("IDEMPOTENCY_BACKEND", "").strip():
+        known = ", ".join(one for one in Backend if one is not Backend.MEMORY)
+        raise SettingError(f"IDEMPOTENCY_BACKEND is not set: say where records live, one of {known}")
+    operations, default_operation = chosen_operations(options.operation, options.name)
+    poll = PollOptions(
+        queue_url=options.queue_url, lease=options.lease, poll=options.poll, single_host=options.single_host
+    )
+    try:
+        return make_poll_worker(operations, default_operation, poll, Settings.from_environment(os.environ))
+    except (BotoCoreError, ValueError) as error:  # no region, a profile that is not there, an endpoint that is no URL
+        raise UnusableOptionError(
+            f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
+        ) from error
+
+
+@dataclass(slots=True)
+class Work:
+    """A worker under way."""
+
+    parts: Parts
+    options: WorkOptions
+    signals: Signals
+    found: bool = False
+
+    @contextmanager
+    def answering(self, host: str, port: int) -> Iterator[None]:
+        """The health port."""
+        try:
+            server = health_server(host, port, is_alive=self.is_alive, is_ready=self.is_ready)
+            with ExitStack() as stack:
+                self.parts.events.worker("health_port_open", host=host, port=stack.enter_context(server))
+                yield
+        except OSError as error:
+            raise UnusableOptionError(f"--health-port {port} on {host}: {error.strerror or error}") from error
+
+    def is_alive(self) -> bool:
+        """Whether the receive loop moved lately. It need not once it is told to stop."""
+        worker = self.parts.worker
+        return worker.stopping or worker.clock.now() - worker.moved_at < self.options.poll * 2 + LIVES_WITHIN
+
+    def is_ready(self) -> bool:
+        return self.found and not self.parts.worker.stopping
+
+    def to_its_end(self) -> int:
+        """The exit status. Raises `QueueUnusableError`."""
+        signal_number = self._find_queue() or self._work()
+        return self._stop(signal_number)
+
+    def _find_queue(self) -> int | None:
+        """When the queue has answered, None; or the signal that came before."""
+        worker, tries = self.parts.worker, 0
+        while True:
+            worker.moved_at = worker.clock.now()
+            try:
+                arn = self.parts.receiver.find()
+            except QueueUnusableError as error:
+                raise QueueUnusableError(
+                    f"--queue-url {self.options.queue_url}: {error}. Look at the URL, the region and the permissions "
+                    "(docs/work.md)"
+                ) from error
+            except QueueUnavailableError as error:
+                tries += 1
+                pause = backoff(tries, FIRST_PAUSE, LONGEST_PAUSE, worker.jitter)
+                self.parts.events.receive_failed(error, pause)
+                if (number := self.signals.wait(pause.total_seconds())) is not None:
+                    return number
+            else:
+                self.found = True
+                self._say_started(arn)
+                return None
+
+    def _say_started(self, arn: str) -> None:
+        settings = self.parts.settings
+        self.parts.events.worker(
+            "worker_started",
+            queue=arn,
+            backend=settings.backend,
+            namespace=settings.namespace,
+            concurrency=settings.concurrency,
+            lease_seconds=int(self.options.lease.total_seconds()),
+            dead_letters=settings.dead_letter_queue_url
+            or "none: what is rejected stays in the queue and comes back; set DEAD_LETTER_QUEUE_URL",
+        )
+
+    def _work(self) -> int:
+        """Until a signal comes, which is answered; SIGPIPE stands for an output that is closed."""
+        self.parts.worker.start()
+        while True:
+            number = self.signals.wait(FLUSH_SECONDS)
+            if number is not None:
+                return number
+            try:
+                self.parts.events.flush()
+            except (OSError, ValueError):
+                return signal.SIGPIPE
+
+    def _stop(self, number: int) -> int:
+        worker, events = self.parts.worker, self.parts.events
+        until = worker.clock.now() + self.options.shutdown
+        events.worker(
+            "worker_stopping",
+            signal=signal.Signals(number).name,
+            shutdown_seconds=self.options.shutdown.total_seconds(),
+        )
+        worker.stop()
+        running = worker.wait(until)
+        events.left_running(running)
+        events.worker("worker_stopped", left_running=len(running))
+        try:
+            events.flush()
+        except (OSError, ValueError):
+            say("onejob work: stopped: standard output is closed")
+            return SOME_CUT_OFF
+        return SOME_CUT_OFF if running or number == signal.SIGPIPE else ALL_FINISHED
+
+
+@contextmanager
+def _caught() -> Iterator[Signals]:
+    signals = Signals()
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, signals.on_signal) for number in numbers}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,49 @@
+"""Two questions that an orchestrator asks a worker over HTTP: does it live, and is it ready."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+@contextmanager
+def health_server(host: str, port: int, *, is_alive: Callable[[], bool], is_ready: Callable[[], bool]) -> Iterator[int]:
+    """Until the end, `GET /healthz` and `GET /readyz` are answered 200 or 503. Gives the port (0 takes a free one).
+    Raises `OSError`, such as for a port that is taken.
+    """
+    questions = {"/healthz": is_alive, "/readyz": is_ready}
+
+    class Answers(BaseHTTPRequestHandler):
+        timeout = 5
+        server_version = "onejob"
+        sys_version = ""
+
+        def do_GET(self) -> None:
+            question = questions.get(self.path.partition("?")[0])
+            if question is None:
+                self._answer(404, "not found: /healthz, /readyz")
+            elif question():
+                self._answer(200, "ok")
+            else:
+                self._answer(503, "no")
+
+        def _answer(self, status: int, text: str) -> None:
+            body = f"{text}\n".encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: standard error is for what goes wrong."""
+
+    server = ThreadingHTTPServer((host, port), Answers)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="onejob-health", daemon=True).start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,109 @@
+"""The door for a container or a machine of one's own: what the Lambda runs, behind a queue that it polls itself."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from adapters.sqs.deletions import Deletions
+from adapters.sqs.poll_worker import PollWorker
+from adapters.sqs.queue import SqsQueue
+from adapters.sqs.receiver import SqsReceiver
+from adapters.sqs.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
+from adapters.worker_telemetry import WorkerTelemetry
+from domain.job_factory import JobFactory
+from domain.operation import Operations
+from entrypoints.container import SQS_TRIES, Container, sdk_config
+from entrypoints.settings import Backend, SettingError, Settings
+
+ANSWER_SECONDS: Final = 5
+"""How much longer than a long poll its answer may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollOptions:
+    """What a poll worker is told beside its settings. `lease` is also the visibility timeout of what it receives."""
+
+    queue_url: str
+    lease: timedelta
+    poll: timedelta
+    single_host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A worker that has not started, and what its caller looks after: is there a queue, and what is told."""
+
+    worker: PollWorker
+    receiver: SqsReceiver
+    events: WorkerTelemetry
+    settings: Settings
+
+
+def make_poll_worker(
+    operations: Operations,
+    default_operation: str,
+    options: PollOptions,
+    settings: Settings,
+    container: Container | None = None,
+) -> Parts:
+    """A worker for these operations, everything behind it built now. Raises `SettingError`, and the store's own."""
+    refuse_forgetful(settings, single_host=options.single_host)
+    parts = container or Container()
+    parts.operations.override(operations)
+    parts.settings.override(settings)
+    events = _telemetry(settings)
+    clock, jitter = parts.clock(), parts.jitter()
+    queue = parts.queue()
+    if not isinstance(queue, SqsQueue):
+        raise TypeError("a poll worker deletes and hides on SQS itself")
+    visibility = VisibilityHeartbeat(queue.try_to_hide, events, clock, options.lease)
+    parts.events.override(events)
+    parts.queue.override(HeldQueue(queue, visibility))
+    parts.heartbeat.override(parts.renewing_heartbeat)
+    parts.job_factory.override(JobFactory(settings.namespace, operations, default_operation))
+    receiver = _receiver(options, settings)
+    worker = PollWorker(
+        batches=parts.sqs_batches(),
+        receive=receiver.receive,
+        visibility=visibility,
+        deletions=Deletions(queue.try_to_delete, visibility.let_go, events, clock, jitter),
+        events=events,
+        threads=ThreadPoolExecutor(settings.concurrency, thread_name_prefix="onejob"),
+        concurrency=settings.concurrency,
+        lease=options.lease,
+        clock=clock,
+        jitter=jitter,
+    )
+    return Parts(worker, receiver, events, settings)
+
+
+def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:
+    """Raises `SettingError` for a store that this worker's colleagues would not share."""
+    if settings.backend is Backend.MEMORY:
+        raise SettingError(
+            "IDEMPOTENCY_BACKEND=memory forgets with the process: use dynamodb, or sqlite with --single-host"
+        )
+    if settings.backend is Backend.SQLITE and not single_host:
+        raise SettingError(
+            "IDEMPOTENCY_BACKEND=sqlite is a file that workers on other machines do not see: "
+            "say --single-host if there are none, or use dynamodb"
+        )
+
+
+def _receiver(options: PollOptions, settings: Settings) -> SqsReceiver:
+    import boto3
+    from botocore.config import Config
+
+    patient = Config(read_timeout=int(options.poll.total_seconds()) + ANSWER_SECONDS)
+    client = boto3.client("sqs", config=sdk_config(settings, SQS_TRIES).merge(patient))
+    return SqsReceiver(client, options.queue_url, visibility=options.lease, poll=options.poll)
+
+
+def _telemetry(settings: Settings) -> WorkerTelemetry:
+    return WorkerTelemetry(
+        error_messages=settings.log_error_messages,
+        service=settings.service,
+        metrics_namespace=settings.metrics_namespace,
+        metrics_enabled=settings.metrics_enabled,
+    )
