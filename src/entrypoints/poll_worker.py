@@ -19,15 +19,25 @@ from entrypoints.settings import Backend, SettingError, Settings
 ANSWER_SECONDS: Final = 5
 """How much longer than a long poll its answer may take."""
 
+BEYOND_LEASE: Final = timedelta(seconds=2)
+"""So much longer than its lease is a message invisible: when it comes back after a crash, it can be taken over at once,
+where one that came back earlier would be deferred.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollOptions:
-    """What a poll worker is told beside its settings. `lease` is also the visibility timeout of what it receives."""
+    """What a poll worker is told beside its settings."""
 
     queue_url: str
     lease: timedelta
     poll: timedelta
     single_host: bool = False
+
+    @property
+    def visibility(self) -> timedelta:
+        """The visibility timeout of what is received."""
+        return self.lease + BEYOND_LEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ def make_poll_worker(
     queue = parts.queue()
     if not isinstance(queue, SqsQueue):
         raise TypeError("a poll worker deletes and hides on SQS itself")
-    visibility = VisibilityHeartbeat(queue.try_to_hide, events, clock, options.lease)
+    visibility = VisibilityHeartbeat(queue.try_to_hide, events, clock, options.visibility)
     parts.events.override(events)
     parts.queue.override(HeldQueue(queue, visibility))
     parts.heartbeat.override(parts.renewing_heartbeat)
@@ -97,7 +107,7 @@ def _receiver(options: PollOptions, settings: Settings) -> SqsReceiver:
 
     patient = Config(read_timeout=int(options.poll.total_seconds()) + ANSWER_SECONDS)
     client = boto3.client("sqs", config=sdk_config(settings, SQS_TRIES).merge(patient))
-    return SqsReceiver(client, options.queue_url, visibility=options.lease, poll=options.poll)
+    return SqsReceiver(client, options.queue_url, visibility=options.visibility, poll=options.poll)
 
 
 def _telemetry(settings: Settings) -> WorkerTelemetry:

@@ -130,6 +130,30 @@ class RecordedBatchEvents(RecordedEvents):
         self.flushed += 1
 
 
+@dataclass
+class RecordedPollEvents(RecordedBatchEvents):
+    """`PollEvents` that remember."""
+
+    visibility_errors: list[str] = field(default_factory=list)
+    deletion_errors: list[str] = field(default_factory=list)
+    held_too_long_since: list[datetime] = field(default_factory=list)
+    receive_pauses: list[timedelta] = field(default_factory=list)
+    broken: list[tuple[list[str], str]] = field(default_factory=list)
+
+    def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
+        self.visibility_errors += visibilities
+        self.deletion_errors += deletions
+
+    def receive_failed(self, error: QueueUnavailableError, again_in: timedelta) -> None:
+        self.receive_pauses.append(again_in)
+
+    def held_too_long(self, message: Message, since: datetime) -> None:
+        self.held_too_long_since.append(since)
+
+    def broke(self, messages: Sequence[Message], error: BaseException) -> None:
+        self.broken.append(([message.message_id for message in messages], type(error).__name__))
+
+
 class InlineCrew:
     """Runs each task at once in the caller's thread."""
 

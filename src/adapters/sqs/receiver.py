@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError, HTTPClientError, MetadataRetrievalError
+from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.poll_ports import QueueUnusableError
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 SERVER_ERROR: Final = 500
 PASSING: Final = ("Throttl", "Expired", "RequestLimitExceeded", "TooManyRequests", "SlowDown", "RequestTimeTooSkewed")
 """What is in the name of a refusal that waiting, or new credentials, may mend."""
+
+UNREACHABLE: Final = (BotoConnectionError, HTTPClientError, MetadataRetrievalError)
+"""SQS, or where a role's credentials come from; but not that there are no credentials, no region, or no such URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,6 @@ def _told(request: str, error: Exception) -> QueueUnavailableError:
 
 def _may_pass(error: Exception) -> bool:
     if not isinstance(error, ClientError):
-        return isinstance(error, HTTPClientError)  # unreachable, timed out; but no credentials, no region, no URL
+        return isinstance(error, UNREACHABLE)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= SERVER_ERROR or any(part in error_name(error) for part in PASSING)

@@ -1,0 +1,239 @@
+"""A worker that polls: what it takes, that a long job holds up nobody, and what becomes of messages when it stops."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+
+from adapters.sqs import poll_worker
+from domain.attempt import Attempt
+from domain.errors import PermanentError
+from domain.job import Job
+from tests.support.polling import Poller, polling, until
+from tests.support.sqs import record
+
+
+def body(job_id: object) -> str:
+    return f'{{"job_id":"{job_id}"}}'
+
+
+class Gate:
+    """An operation that waits, for jobs with these ids, until it is opened."""
+
+    def __init__(self, *closed: str) -> None:
+        self.closed = set(closed)
+        self.opened = Event()
+        self.began: list[str] = []
+
+    def __call__(self, job: Job, attempt: Attempt) -> object:
+        self.began.append(job.job_id)
+        if job.job_id in self.closed:
+            assert self.opened.wait(20)
+        return job.job_id
+
+
+def test_a_long_job_keeps_neither_the_finished_from_being_deleted_nor_others_from_starting() -> None:
+    gate = Gate("long")
+    with polling(Poller(gate, concurrency=3)) as poller:
+        poller.queue.send(record("m0", body("long")), *(record(f"m{n}", body(n)) for n in range(1, 30)))
+        until(lambda: len(poller.queue.deleted) == 29, lambda: poller.queue.deleted)
+        assert "m0" not in poller.queue.deleted
+        gate.opened.set()
+        until(lambda: "m0" in poller.queue.deleted)
+        until(lambda: poller.held == 0)
+
+
+def test_no_more_is_received_than_can_start_and_nothing_while_nothing_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poll_worker, "LOOKS_UP_SECONDS", 0.02)
+    gate = Gate("0", "1", "2")
+    with polling(Poller(gate, concurrency=3)) as poller:
+        poller.queue.send(*(record(f"m{n}", body(n)) for n in range(20)))
+        until(lambda: len(gate.began) == 3)
+        assert poller.queue.asked == [3]
+        moved = poller.worker.moved_at
+        until(lambda: poller.worker.moved_at > moved)
+        assert poller.queue.asked == [3], "it shows that it lives, and asks for nothing"
+        gate.opened.set()
+        until(lambda: len(poller.queue.deleted) == 20)
+        assert max(poller.queue.asked) <= 3
+
+
+def test_at_most_ten_are_received_at_a_time() -> None:
+    with polling(Poller(concurrency=25)) as poller:
+        poller.queue.send(*(record(f"m{n}", body(n)) for n in range(40)))
+        until(lambda: len(poller.queue.deleted) == 40)
+        assert max(poller.queue.asked) == 10
+
+
+def test_a_fifo_group_is_one_lane_and_each_message_is_deleted_as_it_is_done() -> None:
+    gate = Gate("2")
+    with polling(Poller(gate)) as poller:
+        poller.queue.send(*(record(f"m{n}", body(n), group="g") for n in range(1, 4)), record("x", body(9), group="h"))
+        until(lambda: sorted(poller.queue.deleted) == ["m1", "x"])
+        assert sorted(gate.began) == ["1", "2", "9"]
+        gate.opened.set()
+        until(lambda: len(poller.queue.deleted) == 4)
+        assert [one for one in gate.began if one != "9"] == ["1", "2", "3"]
+
+
+def test_after_a_failure_the_tail_of_its_lane_goes_back_with_it_and_is_held_no_more() -> None:
+    def fail(job: Job, attempt: Attempt) -> object:
+        if job.job_id == "2":
+            raise OSError
+        return None
+
+    with polling(Poller(fail)) as poller:
+        poller.queue.send(*(record(f"m{n}", body(n), group="g") for n in range(1, 5)))
+        until(lambda: len(poller.given_back) == 3)
+        assert poller.given_back == {"m2": 5, "m3": 5, "m4": 5}
+        until(lambda: poller.queue.deleted == ["m1"])
+        until(lambda: poller.held == 0)
+        assert poller.behind.runs == ["1", "2"]
+
+
+def test_duplicates_that_came_together_run_one_after_another() -> None:
+    with polling(Poller()) as poller:
+        poller.queue.send(*(record(f"m{n}", body("same")) for n in range(5)))
+        until(lambda: len(poller.queue.deleted) == 5)
+        assert poller.behind.runs == ["same"]
+        assert poller.given_back == {}
+
+
+def test_a_rejected_message_is_buried_and_deleted() -> None:
+    def refuse(job: Job, attempt: Attempt) -> object:
+        raise PermanentError("refused")
+
+    with polling(Poller(refuse)) as poller:
+        poller.queue.send(record("m", body(1)))
+        until(lambda: poller.queue.deleted == ["m"])
+        (letter,) = poller.behind.queue.letters
+        assert '"refused"' in letter.attributes["onejob"]["StringValue"]
+        assert '"request-1"' in letter.attributes["onejob"]["StringValue"]
+
+
+def test_a_stop_finishes_what_runs_and_gives_back_at_once_what_has_not_started() -> None:
+    gate = Gate("1")
+    poller = Poller(gate)
+    with polling(poller):
+        poller.queue.send(*(record(f"m{n}", body(n), group="g") for n in range(1, 4)))
+        until(lambda: gate.began == ["1"])
+        poller.worker.stop()
+        assert poller.given_back == {"m2": 0, "m3": 0}
+        assert poller.queue.deleted == []
+        gate.opened.set()
+        assert poller.stop() == []
+        assert poller.queue.deleted == ["m1"]
+        assert gate.began == ["1"]
+        assert poller.held == 0
+
+
+def test_what_a_poll_brings_after_the_stop_is_given_back() -> None:
+    poller = Poller()
+    poller.queue.poll_seconds = 20
+    with polling(poller):
+        until(lambda: bool(poller.queue.asked))
+        poller.worker.stop()
+        poller.queue.send(record("late", body(1)))
+        assert poller.stop() == []
+        assert poller.given_back == {"late": 0}
+        assert poller.behind.runs == []
+        assert len(poller.queue.asked) == 1
+
+
+def test_what_still_runs_when_the_time_to_stop_is_over_is_named_and_left() -> None:
+    gate = Gate("1")
+    with polling(Poller(gate)) as poller:
+        poller.queue.send(record("m1", body(1)), record("m2", body(2)))
+        until(lambda: "m2" in poller.queue.deleted)
+        assert poller.stop(seconds=0) == ["m1"]
+        assert poller.given_back == {}
+        gate.opened.set()
+
+
+def test_a_queue_that_fails_is_asked_again_after_pauses_that_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poll_worker, "FIRST_PAUSE", timedelta(milliseconds=8))
+    monkeypatch.setattr(poll_worker, "LONGEST_PAUSE", timedelta(milliseconds=32))
+    poller = Poller()
+    poller.queue.failures = 4
+    with polling(poller):
+        poller.queue.send(record("m", body(1)))
+        until(lambda: poller.queue.deleted == ["m"])
+        pauses = [pause / timedelta(milliseconds=1) for pause in poller.events.receive_pauses]
+        assert pauses == [4, 8, 16, 16]
+        poller.queue.failures = 1
+        until(lambda: len(poller.events.receive_pauses) == 5)
+        assert poller.events.receive_pauses[-1] == timedelta(milliseconds=4), "it begins anew"
+
+
+def test_a_stop_does_not_wait_for_the_pause_after_a_failure() -> None:
+    poller = Poller()
+    poller.queue.failures = 1000
+    with polling(poller):
+        until(lambda: bool(poller.events.receive_pauses))
+        assert poller.stop() == []
+        assert len(poller.queue.asked) == 1
+
+
+def test_what_nobody_foresaw_of_a_receive_is_told_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poll_worker, "FIRST_PAUSE", timedelta(milliseconds=1))
+    poller = Poller()
+    receive, breaks = poller.worker.receive, [True]
+
+    def broken(number: int) -> object:
+        if breaks and breaks.pop():
+            raise ZeroDivisionError
+        return receive(number)
+
+    poller.worker.receive = broken  # type: ignore[assignment]
+    with polling(poller):
+        poller.queue.send(record("m", body(1)))
+        until(lambda: poller.queue.deleted == ["m"])
+        assert poller.events.broken == [([], "ZeroDivisionError")]
+
+
+def exits(raised: BaseException) -> Callable[[Job, Attempt], object]:
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id == "1":
+            raise raised
+        return None
+
+    return run
+
+
+def test_what_is_no_exception_leaves_its_message_and_takes_no_thread_away() -> None:
+    with polling(Poller(exits(KeyboardInterrupt()), concurrency=2)) as poller:
+        poller.queue.send(record("m1", body(1), group="g"), record("behind", body(2), group="g"))
+        until(lambda: poller.events.broken == [(["m1"], "KeyboardInterrupt")])
+        poller.queue.send(record("m3", body(3), group="h"))
+        until(lambda: poller.queue.deleted == ["m3"])
+        until(lambda: poller.queue.asked[-1] == 2)
+        assert set(poller.given_back) == {"behind"}, "m1 comes back when its visibility ends: its lease must lapse"
+        until(lambda: poller.held == 0)
+
+
+def test_a_lease_is_as_long_as_told_and_not_as_the_12_hours() -> None:
+    gate = Gate("1")
+    with polling(Poller(gate)) as poller:
+        poller.queue.send(record("m1", body(1)))
+        until(lambda: gate.began == ["1"])
+        held = poller.behind.record_of("1")
+        assert held is not None
+        assert held.lease_until is not None
+        assert timedelta(seconds=50) < held.lease_until - poller.worker.clock.now() <= timedelta(seconds=60)
+        gate.opened.set()
+
+
+def test_stopping_twice_at_once_tells_the_queue_once() -> None:
+    gate = Gate("1")
+    with polling(Poller(gate)) as poller:
+        poller.queue.send(*(record(f"m{n}", body(n), group="g") for n in range(1, 9)))
+        until(lambda: gate.began == ["1"])
+        stops = [Thread(target=poller.worker.stop) for _ in range(4)]
+        for stop in stops:
+            stop.start()
+        gate.opened.set()
+        for stop in stops:
+            stop.join()
+        assert poller.stop() == []
+        assert poller.given_back == {f"m{n}": 0 for n in range(2, 9)}

@@ -1,0 +1,118 @@
+"""A poll worker over a queue of this process and the memory store, with everything in reach. Waits in real time."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from threading import Condition
+from typing import Any
+
+from adapters.sqs.deletions import Deletions
+from adapters.sqs.message import Message, read_event
+from adapters.sqs.poll_worker import PollWorker
+from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.receiver import ReceivedMessages
+from adapters.sqs.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
+from adapters.system import SystemClock
+from domain.operation import OperationFunction
+from tests.support.jobs import answer_ok
+from tests.support.sqs import RecordedPollEvents, Worker, event
+
+WITHIN_SECONDS = 10
+LEASE = timedelta(seconds=60)
+
+
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
+    deadline = time.monotonic() + WITHIN_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.002)
+
+
+@dataclass
+class MemoryQueue:
+    """What is received from, and what is asked of it. An empty queue is polled for `poll_seconds`."""
+
+    waiting: deque[Message] = field(default_factory=deque)
+    asked: list[int] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    hidden: list[tuple[str, int]] = field(default_factory=list)
+    failures: int = 0
+    poll_seconds: float = 0.05
+    changed: Condition = field(default_factory=Condition)
+
+    def send(self, *records: dict[str, Any]) -> None:
+        with self.changed:
+            self.waiting += read_event(event(*records))
+            self.changed.notify_all()
+
+    def receive(self, number: int, /) -> ReceivedMessages:
+        with self.changed:
+            self.asked.append(number)
+            if self.failures:
+                self.failures -= 1
+                raise QueueUnavailableError("told to fail")
+            self.changed.wait_for(lambda: self.waiting, self.poll_seconds)
+            taken = [self.waiting.popleft() for _ in range(min(number, len(self.waiting)))]
+        return ReceivedMessages(taken, "request-1")
+
+    def try_to_delete(self, messages: Sequence[Message]) -> list[tuple[Message, str]]:
+        self.deleted += [message.message_id for message in messages]
+        return []
+
+    def try_to_hide(self, timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
+        self.hidden += [(message.message_id, seconds) for message, seconds in timeouts]
+        return []
+
+
+class Poller:
+    """The worker, its queue, and what it told."""
+
+    def __init__(self, run: OperationFunction = answer_ok, *, concurrency: int = 10) -> None:
+        self.behind = Worker(run, threads=1)
+        self.queue = MemoryQueue()
+        self.events = RecordedPollEvents()
+        clock = SystemClock()
+        self.visibility = VisibilityHeartbeat(self.queue.try_to_hide, self.events, clock, LEASE)
+        self.threads = ThreadPoolExecutor(concurrency)
+        self.worker = PollWorker(
+            batches=replace(
+                self.behind.batches, queue=HeldQueue(self.behind.queue, self.visibility), events=self.events
+            ),
+            receive=self.queue.receive,
+            visibility=self.visibility,
+            deletions=Deletions(self.queue.try_to_delete, self.visibility.let_go, self.events, clock, lambda: 0.0),
+            events=self.events,
+            threads=self.threads,
+            concurrency=concurrency,
+            lease=LEASE,
+            clock=clock,
+            jitter=lambda: 0.0,
+        )
+
+    @property
+    def held(self) -> int:
+        return len(self.visibility._held)
+
+    @property
+    def given_back(self) -> dict[str, int]:
+        return self.behind.queue.timeouts
+
+    def stop(self, seconds: float = WITHIN_SECONDS) -> list[str]:
+        """What still runs after so long."""
+        self.worker.stop()
+        left = self.worker.wait(self.worker.clock.now() + timedelta(seconds=seconds))
+        return [message.message_id for message in left]
+
+
+@contextmanager
+def polling(poller: Poller) -> Iterator[Poller]:
+    poller.worker.start()
+    try:
+        yield poller
+    finally:
+        poller.stop()
+        poller.threads.shutdown()
