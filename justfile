@@ -70,6 +70,10 @@ demo:
 kill-test kills="50" seed="1":
     ONEJOB_KILLS={{ kills }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_run_killed.py
 
+# two `onejob work` over a queue of so many jobs and a fifth of duplicates, one of them killed half-way (CI: 300)
+work-proof jobs="10000" seed="1":
+    ONEJOB_WORK_JOBS={{ jobs }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_work_killed.py
+
 # deterministic simulation: so many seeds, each a run of the real code in a world of its own (the long run: 2000000)
 simulate seeds="20000" *options:
     uv run --frozen python -m tests.simulation --seeds {{ seeds }} {{ options }}

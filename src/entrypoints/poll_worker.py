@@ -1,5 +1,6 @@
 """The door for a container or a machine of one's own: what the Lambda runs, behind a queue that it polls itself."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -42,12 +43,15 @@ class PollOptions:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A worker that has not started, and what its caller looks after: is there a queue, and what is told."""
+    """A worker that has not started, and what its caller looks after: is there a queue, and what is told. `close` gives
+    back what the store holds, when nothing runs any more.
+    """
 
     worker: PollWorker
     receiver: SqsReceiver
     events: WorkerTelemetry
     settings: Settings
+    close: Callable[[], None]
 
 
 def make_poll_worker(
@@ -85,7 +89,7 @@ def make_poll_worker(
         clock=clock,
         jitter=jitter,
     )
-    return Parts(worker, receiver, events, settings)
+    return Parts(worker, receiver, events, settings, getattr(parts.store(), "close", lambda: None))
 
 
 def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from queue import Empty, SimpleQueue
@@ -79,18 +79,20 @@ def work_off(options: WorkOptions) -> int:
     try:
         with ExitStack() as stack:
             parts = _parts(options)
+            stack.callback(parts.close)
             signals = stack.enter_context(_caught())
             work = Work(parts, options, signals)
             if options.health_port is not None:
                 stack.enter_context(work.answering(options.health_host, options.health_port))
             status = work.to_its_end()
+            if status == SOME_CUT_OFF:
+                with suppress(OSError, ValueError):
+                    sys.stdout.flush()
+                os._exit(status)  # what still runs would be waited for
+            return status
     except (SettingError, UnusableDatabaseError, UnusableOptionError, QueueUnusableError) as error:
         say(f"onejob work: {error}")
         return UNUSABLE
-    if status == SOME_CUT_OFF:
-        sys.stdout.flush()
-        os._exit(status)  # what still runs would be waited for
-    return status
 
 
 def _parts(options: WorkOptions) -> Parts:

@@ -47,7 +47,7 @@ def work(
         ),
     ] = 25,
     poll_seconds: Annotated[
-        int, typer.Option(min=0, max=20, help="Length of a long poll; a stop waits for the one that is under way.")
+        int, typer.Option(min=1, max=20, help="Length of a long poll; a stop waits for the one that is under way.")
     ] = 20,
     health_port: Annotated[
         int | None,
