@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from adapters.sqs.deletions import Deletions
-from adapters.sqs.poll_worker import PollWorker
+from adapters.sqs.polling.deletions import Deletions
+from adapters.sqs.polling.receiver import SqsReceiver
+from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
+from adapters.sqs.polling.worker import PollWorker
 from adapters.sqs.queue import SqsQueue
-from adapters.sqs.receiver import SqsReceiver
-from adapters.sqs.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from adapters.worker_telemetry import WorkerTelemetry
 from domain.job_factory import JobFactory
 from domain.operation import Operations

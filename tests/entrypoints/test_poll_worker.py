@@ -124,7 +124,7 @@ def test_a_fifo_group_keeps_its_order_and_its_tail_waits_for_what_failed(
 def test_workers_of_one_host_share_a_file(tmp_path: Path) -> None:
     queues = make_queues()
     ran: list[str] = []
-    sqlite = {"backend": Backend.SQLITE, "table": None, "db": tmp_path / "records.sqlite"}
+    sqlite: dict[str, Any] = {"backend": Backend.SQLITE, "table": None, "db": tmp_path / "records.sqlite"}
 
     def run(job: Job, attempt: Attempt) -> object:
         ran.append(job.job_id)
@@ -139,7 +139,7 @@ def test_workers_of_one_host_share_a_file(tmp_path: Path) -> None:
 def test_a_queue_that_is_deleted_under_way_is_said_and_asked_for_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapters.sqs.poll_worker.FIRST_PAUSE", timedelta(milliseconds=50))
+    monkeypatch.setattr("adapters.sqs.polling.worker.FIRST_PAUSE", timedelta(milliseconds=50))
     queues = make_queues()
     ran = Event()
     told: list[str] = []

@@ -10,12 +10,12 @@ from datetime import timedelta
 from threading import Condition
 from typing import Any
 
-from adapters.sqs.deletions import Deletions
 from adapters.sqs.message import Message, read_event
-from adapters.sqs.poll_worker import PollWorker
+from adapters.sqs.polling.deletions import Deletions
+from adapters.sqs.polling.receiver import ReceivedMessages
+from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
+from adapters.sqs.polling.worker import PollWorker
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.sqs.receiver import ReceivedMessages
-from adapters.sqs.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from adapters.system import SystemClock
 from domain.operation import OperationFunction
 from tests.support.jobs import answer_ok

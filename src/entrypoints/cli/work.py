@@ -14,8 +14,8 @@ from typing import Final
 from botocore.exceptions import BotoCoreError
 
 from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqs.poll_ports import QueueUnusableError
-from adapters.sqs.poll_worker import FIRST_PAUSE, LONGEST_PAUSE
+from adapters.sqs.polling.ports import QueueUnusableError
+from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
 from domain.backoff import backoff
 from entrypoints.cli.run_operations import chosen_operations

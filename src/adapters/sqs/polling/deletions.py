@@ -9,9 +9,9 @@ from threading import Condition, Thread
 from typing import Final
 
 from adapters.sqs.message import Message
-from adapters.sqs.poll_ports import PollEvents, TryToDelete
+from adapters.sqs.polling.ports import PollEvents, TryToDelete
+from adapters.sqs.polling.visibility_heartbeat import GONE
 from adapters.sqs.queue import BATCH
-from adapters.sqs.visibility_heartbeat import GONE
 from domain.backoff import backoff
 from domain.ports.clock import Clock
 

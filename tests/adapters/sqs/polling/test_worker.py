@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from adapters.sqs import poll_worker
+from adapters.sqs.polling import worker
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
@@ -45,7 +45,7 @@ def test_a_long_job_keeps_neither_the_finished_from_being_deleted_nor_others_fro
 
 
 def test_no_more_is_received_than_can_start_and_nothing_while_nothing_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poll_worker, "LOOKS_UP_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LOOKS_UP_SECONDS", 0.02)
     gate = Gate("0", "1", "2")
     with polling(Poller(gate, concurrency=3)) as poller:
         poller.queue.send(*(record(f"m{n}", body(n)) for n in range(20)))
@@ -152,8 +152,8 @@ def test_what_still_runs_when_the_time_to_stop_is_over_is_named_and_left() -> No
 
 
 def test_a_queue_that_fails_is_asked_again_after_pauses_that_double(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poll_worker, "FIRST_PAUSE", timedelta(milliseconds=8))
-    monkeypatch.setattr(poll_worker, "LONGEST_PAUSE", timedelta(milliseconds=32))
+    monkeypatch.setattr(worker, "FIRST_PAUSE", timedelta(milliseconds=8))
+    monkeypatch.setattr(worker, "LONGEST_PAUSE", timedelta(milliseconds=32))
     poller = Poller()
     poller.queue.failures = 4
     with polling(poller):
@@ -176,7 +176,7 @@ def test_a_stop_does_not_wait_for_the_pause_after_a_failure() -> None:
 
 
 def test_what_nobody_foresaw_of_a_receive_is_told_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poll_worker, "FIRST_PAUSE", timedelta(milliseconds=1))
+    monkeypatch.setattr(worker, "FIRST_PAUSE", timedelta(milliseconds=1))
     poller = Poller()
     receive, breaks = poller.worker.receive, [True]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
-from adapters.sqs.poll_ports import PollEvents, TryToHide
+from adapters.sqs.polling.ports import PollEvents, TryToHide
 from adapters.sqs.ports import Queue
 from adapters.sqs.queue import BATCH
 from adapters.sqs.visibility import LONGEST_INVISIBLE

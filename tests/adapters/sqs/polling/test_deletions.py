@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from threading import Thread
 
-from adapters.sqs.deletions import Deletions
 from adapters.sqs.message import Message
+from adapters.sqs.polling.deletions import Deletions
 from adapters.system import SystemClock
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, HTTPClientError, MetadataRetrievalE
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from adapters.sqs.message import Message, read_event
-from adapters.sqs.poll_ports import QueueUnusableError
+from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import REFUSALS, error_name
 from adapters.sqs.received import lambda_event

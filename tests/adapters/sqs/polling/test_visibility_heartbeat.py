@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 from adapters.sqs.dead_letter import dead_letter
 from adapters.sqs.message import Message
-from adapters.sqs.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
+from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from domain.outcome import Rejected
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents, RecordedQueue

@@ -19,14 +19,14 @@ from threading import Condition, Thread
 from typing import Final
 
 from adapters.sqs.batch import SqsBatchProcessor
-from adapters.sqs.deletions import Deletions
 from adapters.sqs.message import Message
 from adapters.sqs.place import Done, Place
-from adapters.sqs.poll_ports import PollEvents, Receive
+from adapters.sqs.polling.deletions import Deletions
+from adapters.sqs.polling.ports import PollEvents, Receive
+from adapters.sqs.polling.visibility_heartbeat import VisibilityHeartbeat
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import BATCH
 from adapters.sqs.visibility import LONGEST_INVISIBLE
-from adapters.sqs.visibility_heartbeat import VisibilityHeartbeat
 from domain.backoff import backoff
 from domain.ports.clock import Clock
 

@@ -12,9 +12,9 @@ from botocore.config import Config
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from botocore.stub import Stubber
 
-from adapters.sqs.poll_ports import QueueUnusableError
+from adapters.sqs.polling.ports import QueueUnusableError
+from adapters.sqs.polling.receiver import SqsReceiver
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.sqs.receiver import SqsReceiver
 from entrypoints.emulator.launcher import only_environment
 
 URL = "https://sqs.eu-central-1.amazonaws.com/210987654321/jobs"
