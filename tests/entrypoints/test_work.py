@@ -65,7 +65,7 @@ class Driven:
         self._lines: list[dict[str, Any]] = []
         self._errors: list[BaseException] = []
 
-    def run(self, drive: Callable[[], None], url: str, **options: Any) -> int:
+    def run(self, drive: Callable[[], None], url: str, *, by_signal: bool = True, **options: Any) -> int:
         told: dict[str, Any] = {
             "queue_url": url,
             "operation": "mine:waits",
@@ -83,7 +83,8 @@ class Driven:
                 drive()
             except BaseException as error:
                 self._errors.append(error)
-            os.kill(os.getpid(), signal.SIGTERM)
+            if by_signal:
+                os.kill(os.getpid(), signal.SIGTERM)
 
         thread = Thread(target=driver)
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until the command has its own
@@ -185,6 +186,24 @@ def test_an_endpoint_that_does_not_answer_is_waited_for_until_a_signal_comes(
     with only_environment(nowhere | keys | SETTINGS):
         assert driven.run(drive, URL) == 0
     assert not driven.events("worker_started")
+
+
+def test_an_output_that_is_closed_stops_the_worker(
+    aws: Emulator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_self: object) -> None:
+        raise BrokenPipeError
+
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("adapters.telemetry.PowertoolsTelemetry.flush", closed)
+    monkeypatch.setattr("entrypoints.cli.work.FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr("os._exit", leave)
+    with pytest.raises(SystemExit, match="1"):
+        Driven(capsys).run(lambda: None, make_queues().url, by_signal=False)
 
 
 def test_what_is_cut_off_is_named_and_a_second_signal_leaves_at_once(aws: Emulator) -> None:

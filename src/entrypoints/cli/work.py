@@ -83,7 +83,7 @@ def work_off(options: WorkOptions) -> int:
             signals = stack.enter_context(_caught())
             work = Work(parts, options, signals)
             if options.health_port is not None:
-                stack.enter_context(work.answering(options.health_host, options.health_port))
+                work.answer_on(options.health_host, options.health_port, stack)
             status = work.to_its_end()
             if status == SOME_CUT_OFF:
                 with suppress(OSError, ValueError):
@@ -124,16 +124,14 @@ class Work:
     signals: Signals
     found: bool = False
 
-    @contextmanager
-    def answering(self, host: str, port: int) -> Iterator[None]:
-        """The health port."""
+    def answer_on(self, host: str, port: int, stack: ExitStack) -> None:
+        """Open the health port for the length of `stack`."""
+        server = health_server(host, port, is_alive=self.is_alive, is_ready=self.is_ready)
         try:
-            server = health_server(host, port, is_alive=self.is_alive, is_ready=self.is_ready)
-            with ExitStack() as stack:
-                self.parts.events.worker("health_port_open", host=host, port=stack.enter_context(server))
-                yield
+            opened = stack.enter_context(server)
         except OSError as error:
             raise UnusableOptionError(f"--health-port {port} on {host}: {error.strerror or error}") from error
+        self.parts.events.worker("health_port_open", host=host, port=opened)
 
     def is_alive(self) -> bool:
         """Whether the receive loop moved lately. It need not once it is told to stop."""
