@@ -35,6 +35,7 @@ RECORD: Final = "domain/record.py"
 SERVICE: Final = "domain/service.py"
 BATCH: Final = "adapters/sqs/batch.py"
 DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
+PLACE: Final = "adapters/sqs/place.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
 LEASE: Final = "domain/lease.py"
 EXPRESSIONS: Final = "adapters/powertools/expressions.py"
@@ -151,8 +152,8 @@ BUGS: Final = (
     Bug("S3's test event is buried", "adapters/sqs/envelope.py", "            raise S3TestEventError\n", "            break\n"),
     Bug("never given up", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if False:\n"),
     Bug("given up one attempt too early", SERVICE, "        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:\n", "        if claim.attempt >= self.max_attempts and run.delivery.is_redelivery:\n"),
-    Bug("duplicates of a batch side by side", BATCH, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),
-    Bug("a FIFO group is no lane", BATCH, "        if self.message.is_fifo:\n            return self.message.group_id\n", ""),
+    Bug("duplicates of a batch side by side", PLACE, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),
+    Bug("a FIFO group is no lane", PLACE, "        if self.message.is_fifo:\n            return self.message.group_id\n", ""),
     Bug("an attempt's deadline is without the margin", SERVICE, "Attempt(claim.attempt, claim.owner, run.last_try, lease", "Attempt(claim.attempt, claim.owner, run.last_try and run.last_try + self.margin, lease"),
     Bug("another effect key for each attempt", "domain/attempt.py", "return f\"{self.key}#{step}\"", "return f\"{self.key}#{step}{self.number}\""),
     Bug("an operation's changes stay in the job", SERVICE, "operation.run(run.job.for_one_attempt(), attempt)", "operation.run(run.job, attempt)"),
