@@ -100,7 +100,7 @@ class Ending:
 
     def _given_up(self, rejected: Rejected, seen: AttemptSeen) -> str | None:
         attempt = seen.claim.attempt
-        if seen.write_refused or seen.renewal_refused:
+        if seen.write_refused or (seen.renewal_refused and not seen.released):
             return "rejected by a worker that had lost its lease"
         if seen.raised == "PermanentError":
             wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
@@ -130,7 +130,7 @@ class Ending:
 
     def _failed(self, failed: Failed, seen: AttemptSeen) -> str | None:
         match failed.reason:
-            case Failure.OPERATION_RAISED if seen.renewal_refused:
+            case Failure.OPERATION_RAISED if seen.renewal_refused and not seen.released:
                 return "failed by a worker that had lost its lease"
             case Failure.OPERATION_RAISED:
                 is_told = failed.error_type == seen.raised
