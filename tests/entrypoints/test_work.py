@@ -13,17 +13,20 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from entrypoints.cli.app import app
-from entrypoints.cli.work import WorkOptions, work_off
+from entrypoints.cli.work import Signals, Work, WorkOptions, work_off
 from entrypoints.emulator.launcher import Emulator, only_environment
 from tests.support.aws import TABLE, emulated, item
+from tests.support.clock import FakeClock
 from tests.support.polling import until
 from tests.support.sqs_aws import make_queues
 
@@ -65,7 +68,7 @@ class Driven:
         self._lines: list[dict[str, Any]] = []
         self._errors: list[BaseException] = []
 
-    def run(self, drive: Callable[[], None], url: str, *, by_signal: bool = True, **options: Any) -> int:
+    def run(self, drive: Callable[[], object], url: str, *, by_signal: bool = True, **options: Any) -> int:
         told: dict[str, Any] = {
             "queue_url": url,
             "operation": "mine:waits",
@@ -186,6 +189,37 @@ def test_an_endpoint_that_does_not_answer_is_waited_for_until_a_signal_comes(
     with only_environment(nowhere | keys | SETTINGS):
         assert driven.run(drive, URL) == 0
     assert not driven.events("worker_started")
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_file_of_records_is_closed_in_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[object] = []
+    close = SQLiteIdempotencyStore.close
+
+    def recorded(store: SQLiteIdempotencyStore) -> None:
+        closed.append(store)
+        close(store)
+
+    monkeypatch.setattr(SQLiteIdempotencyStore, "close", recorded)
+    monkeypatch.setenv("IDEMPOTENCY_BACKEND", "sqlite")
+    driven = Driven(capsys)
+    driven.run(lambda: driven.until_event("worker_started"), make_queues().url, single_host=True)
+    assert len(closed) == 1
+    assert Path(".onejob/records.sqlite").exists()
+
+
+@pytest.mark.parametrize(("seconds", "stopping", "alive"), [(74, False, True), (75, False, False), (75, True, True)])
+def test_a_receive_loop_that_stands_still_is_not_alive_unless_it_was_told_to_stop(
+    seconds: float, stopping: bool, alive: bool
+) -> None:
+    clock = FakeClock()
+    worker = SimpleNamespace(moved_at=clock.now(), stopping=stopping, clock=clock)
+    options = SimpleNamespace(poll=timedelta(seconds=20))
+    clock.advance(seconds=seconds)
+    work: Any = Work(SimpleNamespace(worker=worker), options, Signals())  # type: ignore[arg-type]
+    assert work.is_alive() is alive
 
 
 def test_an_output_that_is_closed_stops_the_worker(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from threading import Condition
+from threading import Condition, Event
 from typing import Any
 
 from adapters.sqs.message import Message, read_event
@@ -42,7 +42,11 @@ class MemoryQueue:
     hidden: list[tuple[str, int]] = field(default_factory=list)
     failures: int = 0
     poll_seconds: float = 0.05
+    may_delete: Event = field(default_factory=Event)
     changed: Condition = field(default_factory=Condition)
+
+    def __post_init__(self) -> None:
+        self.may_delete.set()
 
     def send(self, *records: dict[str, Any]) -> None:
         with self.changed:
@@ -60,6 +64,7 @@ class MemoryQueue:
         return ReceivedMessages(taken, "request-1")
 
     def try_to_delete(self, messages: Sequence[Message]) -> list[tuple[Message, str]]:
+        assert self.may_delete.wait(WITHIN_SECONDS)
         self.deleted += [message.message_id for message in messages]
         return []
 

@@ -71,6 +71,13 @@ def test_only_what_failed_is_asked_again_after_a_pause_that_doubles() -> None:
     assert bench.events.deletion_errors == []
 
 
+def test_pauses_between_tries_double() -> None:
+    bench = Bench(a=["InternalError"] * 4)
+    bench.add("a")
+    asked_after = [tenths for tenths in range(40) if bench.after(0)]
+    assert asked_after == [0, 1, 3, 7, 15]
+
+
 def test_a_request_that_breaks_is_asked_again() -> None:
     bench = Bench(a=["raises"])
     bench.add("a", "b")

@@ -1,11 +1,12 @@
 """A worker that polls: what it takes, that a long job holds up nobody, and what becomes of messages when it stops."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from threading import Event, Thread
 
 import pytest
 
+from adapters.sqs.message import Message
 from adapters.sqs.polling import worker
 from domain.attempt import Attempt
 from domain.errors import PermanentError
@@ -166,13 +167,50 @@ def test_a_queue_that_fails_is_asked_again_after_pauses_that_double(monkeypatch:
         assert poller.events.receive_pauses[-1] == timedelta(milliseconds=4), "it begins anew"
 
 
-def test_a_stop_does_not_wait_for_the_pause_after_a_failure() -> None:
+def test_a_stop_does_not_wait_for_the_pause_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "FIRST_PAUSE", timedelta(minutes=10))
+    monkeypatch.setattr(worker, "LONGEST_PAUSE", timedelta(minutes=10))
     poller = Poller()
     poller.queue.failures = 1000
     with polling(poller):
         until(lambda: bool(poller.events.receive_pauses))
-        assert poller.stop() == []
+        poller.stop(seconds=5)
+        assert not poller.worker._receiving
         assert len(poller.queue.asked) == 1
+
+
+def test_a_stop_waits_for_what_is_done_to_be_deleted() -> None:
+    poller = Poller()
+    poller.queue.may_delete.clear()
+    with polling(poller):
+        poller.queue.send(record("m", body(1)))
+        until(lambda: poller.behind.runs == ["1"])
+        stopping = Thread(target=poller.stop)
+        stopping.start()
+        stopping.join(0.2)
+        assert stopping.is_alive()
+        poller.queue.may_delete.set()
+        stopping.join(10)
+        assert poller.queue.deleted == ["m"]
+
+
+def test_a_lane_that_ends_while_its_rest_is_given_back_does_not_tell_the_queue_again() -> None:
+    gate = Gate("1")
+    poller = Poller(gate)
+    tell = poller.behind.queue.set_visibility
+
+    def after_the_lane(timeouts: Sequence[tuple[Message, int]]) -> list[str]:
+        gate.opened.set()
+        until(lambda: not poller.worker._lanes)
+        return tell(timeouts)
+
+    poller.behind.queue.set_visibility = after_the_lane  # type: ignore[method-assign]
+    with polling(poller):
+        poller.queue.send(record("m1", body(1), group="g"), record("m2", body(2), group="g"))
+        until(lambda: gate.began == ["1"])
+        assert poller.stop() == []
+        assert poller.given_back == {"m2": 0}
+        assert poller.events.broken == [], "it is told once"
 
 
 def test_what_nobody_foresaw_of_a_receive_is_told_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
