@@ -37,7 +37,7 @@ def working(queues: Queues, run: OperationFunction, *, lease: float = 60, **sett
     options = PollOptions(
         queue_url=queues.url,
         lease=timedelta(seconds=lease),
-        poll=timedelta(seconds=1),
+        poll=timedelta(),
         single_host=single_host,
     )
     parts = make_poll_worker(operations(run), "default", options, Settings(namespace="test", **chosen))

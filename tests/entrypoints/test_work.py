@@ -76,7 +76,7 @@ class Driven:
             "lease": timedelta(seconds=60),
             "single_host": False,
             "shutdown": timedelta(seconds=10),
-            "poll": timedelta(seconds=1),
+            "poll": timedelta(),
             "health_port": 0,
             "health_host": "127.0.0.1",
         }

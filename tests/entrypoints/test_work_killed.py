@@ -28,7 +28,7 @@ JOBS = int(os.environ.get("ONEJOB_WORK_JOBS", "300"))
 SEED = int(os.environ.get("ONEJOB_SEED", "1"))
 DUPLICATES = 0.2
 IS_SHORT = JOBS < 1000
-LEASE_SECONDS = 2 if IS_SHORT else 5
+LEASE_SECONDS = 3 if IS_SHORT else 5
 
 OPERATION = """
 import os, threading

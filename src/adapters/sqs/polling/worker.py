@@ -37,7 +37,9 @@ LOOKS_UP_SECONDS: Final = 1.0
 """While no thread is free, or SQS is left alone, the loop shows so often that it lives."""
 
 GATHERING_SECONDS: Final = 0.01
-"""Where a thread is free, so long is waited for others: a request for ten messages costs no more than one for one."""
+"""Where a thread is free, so long is waited for others: a request for ten messages costs no more than one for one.
+Measured: jobs of 0 to 200 ms were no slower for it, and took a half to a quarter of the requests.
+"""
 
 
 @dataclass(kw_only=True)
