@@ -111,8 +111,10 @@ def main() -> int:
     if options.shrink is not None:
         return _show(options.shrink, "memory" if options.backend == "both" else options.backend)
     began, total, told = time.monotonic(), Tally(), 0.0
+    failing: set[int] = set()
     try:
         for total in run(options.start, options.seeds, options.backend, options.processes):
+            _tell_failing(total, failing)
             if not options.json and time.monotonic() - told > (1 if sys.stderr.isatty() else 30):
                 told = time.monotonic()
                 end = "\r" if sys.stderr.isatty() else "\n"
@@ -124,6 +126,13 @@ def main() -> int:
         print(json.dumps({"seeds": total.seeds, "failing": total.failing, "seconds": round(took, 1)}))
         return 1 if total.failing else 0
     return _report(total, took, options.backend, options.seeds)
+
+
+def _tell_failing(total: Tally, told: set[int]) -> None:
+    """At once: a long run may be looked into, and stopped."""
+    for seed in total.failing.keys() - told:
+        print(f"seed {seed}: {total.failing[seed]}", file=sys.stderr)
+        told.add(seed)
 
 
 def _report(total: Tally, took: float, backend: str, wanted: int) -> int:

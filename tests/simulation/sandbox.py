@@ -156,7 +156,7 @@ class Sandbox(Worker):
         return []
 
     def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
-        self.deliveries.told_to_hide(timeouts, self.clock.now())
+        self.deliveries.told_to_hide(timeouts, self.clock.now(), self.suspended_at)
         if self._queue_fails():
             return ["told to fail"] * len(timeouts)
         for message, seconds in timeouts:
