@@ -34,7 +34,7 @@ SIGNALLED: Final = 128
 
 
 FOR_EVER: Final = {"IDEMPOTENCY_EXPIRES_AFTER_SECONDS": str(100 * 365 * 86_400)}
-"""How long a file remembers what is done, unless the environment says otherwise: there is no table to keep small."""
+"""How long a file remembers what is done, unless the environment says otherwise: nobody else pays for its length."""
 
 
 def run_file(options: RunOptions) -> int:
@@ -179,7 +179,7 @@ class LastTraces:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
-        **({} if options.store is Backend.DYNAMODB else FOR_EVER),
+        **(FOR_EVER if options.store in (Backend.SQLITE, Backend.MEMORY) else {}),
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),
@@ -206,8 +206,8 @@ def _view(options: RunOptions, jobs: JobLines, tally: Tally) -> View:
 
 
 def _header(options: RunOptions, operation: str) -> str:
-    where = {Backend.SQLITE: f" {options.db}", Backend.MEMORY: "", Backend.DYNAMODB: " table from IDEMPOTENCY_TABLE"}
-    return f"operation {operation}, namespace {options.namespace}, store {options.store}{where[options.store]}"
+    where = {Backend.SQLITE: f" {options.db}", Backend.DYNAMODB: " table from IDEMPOTENCY_TABLE"}.get(options.store, "")
+    return f"operation {operation}, namespace {options.namespace}, store {options.store}{where}"
 
 
 @contextmanager
