@@ -4,6 +4,7 @@ Builder functions import their technology inside, so that a worker loads only wh
 """
 
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from dependency_injector.containers import DeclarativeContainer
@@ -20,11 +21,12 @@ from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
-from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Settings
+from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
 
 if TYPE_CHECKING:
     from botocore.config import Config
     from mypy_boto3_sqs.client import SQSClient
+    from valkey import Valkey
 
     from adapters.memory import MemoryIdempotencyStore
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 SQS_TRIES: Final = 2
 """Nothing of ours tries a burial or a deletion again, and what fails comes back by itself."""
+
+VALKEY_ANSWERS: Final = 4
+"""So many are waited for in one request at most: AUTH and SELECT on a new connection, the script's own, WAIT's."""
 
 
 def sdk_config(settings: Settings, tries: int = 1) -> "Config":
@@ -99,6 +104,37 @@ def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
     return SQLiteStoreAdmin(settings.db, clock, settings.retention)
 
 
+def valkey_client(settings: Settings) -> "Valkey":
+    """One pool of connections to a server that was found fit. Raises `SettingError`, `UnusableServerError`."""
+    try:
+        from adapters.valkey.server import open_server
+    except ModuleNotFoundError as error:
+        raise SettingError("IDEMPOTENCY_BACKEND=valkey: no client is installed: `uv sync --group valkey`") from error
+
+    return open_server(
+        settings.valkey_url or "",
+        connections=settings.concurrency + 2,
+        connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_SECONDS),
+        read_timeout=timedelta(seconds=READ_TIMEOUT_SECONDS / VALKEY_ANSWERS),
+    )
+
+
+def valkey_store(settings: Settings, clock: Clock) -> IdempotencyStore:
+    """For machines that share a server. Raises `SettingError`, `UnusableServerError`."""
+    client = valkey_client(settings)  # first, since it knows what to say where there is none
+    from adapters.valkey.store import ValkeyIdempotencyStore
+
+    return ValkeyIdempotencyStore(client, clock, settings.retention, replicas=settings.valkey_replicas)
+
+
+def valkey_admin(settings: Settings, clock: Clock) -> StoreAdmin:
+    """For who operates it. Raises `SettingError`, `UnusableServerError`."""
+    client = valkey_client(settings)  # first, since it knows what to say where there is none
+    from adapters.valkey.admin import ValkeyStoreAdmin
+
+    return ValkeyStoreAdmin(client, clock, settings.retention, replicas=settings.valkey_replicas)
+
+
 def thread_heartbeat(store: IdempotencyStore, clock: Clock) -> Heartbeat:
     """For workers that may run longer than a lease."""
     from adapters.heartbeat import ThreadHeartbeat
@@ -147,12 +183,14 @@ class Container(DeclarativeContainer):
         dynamodb=Singleton(dynamodb_store, _layer, clock, settings),
         sqlite=Singleton(sqlite_store, settings, clock),
         memory=_memory,
+        valkey=Singleton(valkey_store, settings, clock),
     )
     admin: Provider[StoreAdmin] = Selector(
         settings.provided.backend,
         dynamodb=Singleton(dynamodb_admin, _layer, clock, settings),
         sqlite=Singleton(sqlite_admin, settings, clock),
         memory=_memory,
+        valkey=Singleton(valkey_admin, settings, clock),
     )
     renewing_heartbeat: Provider[Heartbeat] = Singleton(thread_heartbeat, store, clock)
     heartbeat: Provider[Heartbeat] = Object(no_heartbeat)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,10 @@ would not.
 """
 
 QUEUE_URL: Final = r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?"
+VALKEY_URL: Final = (
+    r"(redis|valkey)s?://([^\s:@/?#]*(:[^\s@/?#]*)?@)?"
+    r"([^\s:@/?#\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[0-9]*)?(\?[^\s#]*)?"
+)
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
@@ -34,6 +38,7 @@ class Backend(StrEnum):
     DYNAMODB = "dynamodb"
     SQLITE = "sqlite"
     MEMORY = "memory"
+    VALKEY = "valkey"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class Settings:
     backend: Backend
     table: str | None = None
     db: Path = Path(".onejob/records.sqlite")
+    valkey_url: str | None = field(default=None, repr=False)  # it may hold a password
+    valkey_replicas: int = 0
     namespace: str = "onejob"
     retention: timedelta = timedelta(days=28)
     concurrency: int = 10
@@ -71,6 +78,11 @@ class Settings:
                 "AWS_LAMBDA_INITIALIZATION_TYPE=lambda-managed-instances: there code runs on after a "
                 "time-out, beside the attempt that takes over; use Lambda's default kind of function"
             )
+        valkey_url = read.valkey_url("IDEMPOTENCY_VALKEY_URL")
+        if backend is Backend.VALKEY and valkey_url is None:
+            raise SettingError("IDEMPOTENCY_VALKEY_URL is not set: the server for job records, as rediss://HOST:PORT")
+        if backend is Backend.VALKEY and in_lambda:
+            raise SettingError("IDEMPOTENCY_BACKEND=valkey has no client in the bundle: inside Lambda use dynamodb")
         if backend is not Backend.DYNAMODB and in_lambda:
             raise SettingError(f"IDEMPOTENCY_BACKEND={backend} forgets with the sandbox: inside Lambda use dynamodb")
         default = cls(backend=backend)
@@ -78,6 +90,8 @@ class Settings:
             backend=backend,
             table=table,
             db=Path(read.text("IDEMPOTENCY_DB") or default.db),
+            valkey_url=valkey_url,
+            valkey_replicas=read.whole("IDEMPOTENCY_VALKEY_REPLICAS", default.valkey_replicas, least=0, most=100),
             namespace=read.namespace("IDEMPOTENCY_NAMESPACE", default.namespace),
             retention=read.seconds("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", default.retention, least=60),
             concurrency=read.whole("JOB_CONCURRENCY", default.concurrency, least=1, most=1000),
@@ -121,6 +135,15 @@ class _Reader:
         text = self.text(name)
         if text is not None and not re.fullmatch(QUEUE_URL, text):
             raise SettingError(f"{name}={text!r}: expected the URL of an SQS queue")
+        return text
+
+    def valkey_url(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is not None and not re.fullmatch(VALKEY_URL, text):  # which may hold a password: it is not shown
+            raise SettingError(
+                f"{name}: expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS, "
+                "with what is special in a password percent-encoded"
+            )
         return text
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:

@@ -66,9 +66,22 @@ def sqlite() -> Iterator[Harness]:
         admin.close()
 
 
+@contextmanager
+def valkey() -> Iterator[Harness]:
+    from tests.support.valkey import emptied, valkey_admin, valkey_store
+
+    with emptied() as server:
+        clock = FakeClock()
+        store, admin = valkey_store(server.port, clock, RETENTION), valkey_admin(server.port, clock, RETENTION)
+        yield Harness(store, admin, clock)
+        store.close()
+        admin.close()
+
+
 STORES: dict[str, Callable[[], AbstractContextManager[Harness]]] = {
     "memory": memory,
     "sqlite": sqlite,
+    "valkey": valkey,
     "dynamodb (moto)": dynamodb_in_process,
     "dynamodb (ministack)": dynamodb_emulated,
 }

@@ -19,19 +19,30 @@ from adapters.powertools.store import DynamoDBIdempotencyStore
 from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.sqs.message import NotAnSqsBatchError, read_event
 from adapters.system import SystemClock
+from adapters.valkey.asking import WAIT
+from adapters.valkey.store import ValkeyIdempotencyStore
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
-from entrypoints.container import Container, sdk_config
-from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Backend, SettingError, Settings
+from entrypoints.container import VALKEY_ANSWERS, Container, sdk_config
+from entrypoints.settings import (
+    CONNECT_TIMEOUT_SECONDS,
+    LONGEST_REQUEST_SECONDS,
+    READ_TIMEOUT_SECONDS,
+    Backend,
+    SettingError,
+    Settings,
+)
 from entrypoints.sqs_worker import make_handler
 from tests.support.aws import TABLE, in_process
 from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
+from tests.support.valkey import emptied
 
 STORES: dict[Backend, type] = {
     Backend.DYNAMODB: DynamoDBIdempotencyStore,
     Backend.SQLITE: SQLiteIdempotencyStore,
     Backend.MEMORY: MemoryIdempotencyStore,
+    Backend.VALKEY: ValkeyIdempotencyStore,
 }
 every_backend = pytest.mark.parametrize("backend", list(STORES))
 
@@ -50,9 +61,10 @@ def container(settings: Settings | None = None) -> Container:
     return made
 
 
-def close_store(made: Container) -> None:
-    store: Any = made.store()
-    store.close()
+def close_stores(made: Container) -> None:
+    stores: list[Any] = [made.store(), made.admin()]
+    for store in stores:
+        store.close()
 
 
 @contextmanager
@@ -60,9 +72,11 @@ def worker(backend: Backend, **settings: str) -> Iterator[Container]:
     """The parts of a worker whose environment says this, with moto for its AWS."""
     with in_process(), ExitStack() as stack:
         os.environ.update({"IDEMPOTENCY_BACKEND": backend, "IDEMPOTENCY_TABLE": TABLE} | settings)
+        if backend is Backend.VALKEY:
+            os.environ["IDEMPOTENCY_VALKEY_URL"] = stack.enter_context(emptied()).url
         made = container()
-        if backend is Backend.SQLITE:
-            stack.callback(close_store, made)
+        if backend in (Backend.SQLITE, Backend.VALKEY):
+            stack.callback(close_stores, made)
         yield made
 
 
@@ -201,6 +215,24 @@ def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
         config = client.meta.config
         assert (config.connect_timeout, config.read_timeout, config.max_pool_connections) == (1, 2, 22)
         assert config.retries == {"mode": "standard", "total_max_attempts": tries}, service
+
+
+def test_a_request_to_valkey_fits_the_deadline_margin_with_all_that_may_come_before_it() -> None:
+    with worker(Backend.VALKEY, JOB_CONCURRENCY="20", IDEMPOTENCY_VALKEY_REPLICAS="2") as parts:
+        store: Any = parts.store()
+        pool = store._asking.client.connection_pool
+        told = pool.connection_kwargs
+        assert told["socket_connect_timeout"] + VALKEY_ANSWERS * told["socket_timeout"] <= LONGEST_REQUEST_SECONDS
+        assert timedelta(0) < WAIT < timedelta(seconds=told["socket_timeout"])
+        assert (pool.max_connections, store._asking._replicas) == (22, 2)
+
+
+def test_without_its_client_valkey_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "adapters.valkey.server", raising=False)
+    monkeypatch.setitem(sys.modules, "valkey", None)
+    made = container(Settings(backend=Backend.VALKEY, valkey_url="redis://h"))
+    with pytest.raises(SettingError, match="uv sync --group valkey"):
+        made.store()
 
 
 # The handler.

@@ -19,6 +19,7 @@ BOUNDS = [
     ("MAX_ATTEMPTS", 1, 1_000_000),
     ("DEADLINE_MARGIN_SECONDS", 3, 450),
     ("LEASE_GRACE_SECONDS", 0, 3600),
+    ("IDEMPOTENCY_VALKEY_REPLICAS", 0, 100),
 ]
 
 
@@ -37,6 +38,8 @@ def test_the_defaults() -> None:
         "backend": Backend.MEMORY,
         "table": None,
         "db": Path(".onejob/records.sqlite"),
+        "valkey_url": None,
+        "valkey_replicas": 0,
         "namespace": "onejob",
         "retention": timedelta(days=28),
         "concurrency": 10,
@@ -58,6 +61,8 @@ def test_the_defaults() -> None:
         ("IDEMPOTENCY_BACKEND", "sqlite", "backend", Backend.SQLITE),
         ("IDEMPOTENCY_TABLE", "records", "table", "records"),
         ("IDEMPOTENCY_DB", "jobs/done.sqlite", "db", Path("jobs/done.sqlite")),
+        ("IDEMPOTENCY_VALKEY_URL", "rediss://u:p@h:1/2", "valkey_url", "rediss://u:p@h:1/2"),
+        ("IDEMPOTENCY_VALKEY_REPLICAS", "2", "valkey_replicas", 2),
         ("IDEMPOTENCY_NAMESPACE", "shop_EU-1", "namespace", "shop_EU-1"),
         ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600", "retention", timedelta(hours=1)),
         ("JOB_CONCURRENCY", "3", "concurrency", 3),
@@ -89,6 +94,7 @@ def test_a_setting_changes_its_own_value_and_no_other(name: str, text: str, attr
         "IDEMPOTENCY_NAMESPACE",
         *(name for name, _, _ in BOUNDS),
         "DEAD_LETTER_QUEUE_URL",
+        "IDEMPOTENCY_VALKEY_URL",
         "LOG_ERROR_MESSAGES",
         "POWERTOOLS_SERVICE_NAME",
         "POWERTOOLS_METRICS_NAMESPACE",
@@ -199,3 +205,46 @@ def test_lambda_managed_instances_are_refused() -> None:
     with pytest.raises(SettingError, match="AWS_LAMBDA_INITIALIZATION_TYPE=lambda-managed-instances"):
         Settings.from_environment(environment)
     assert Settings.from_environment(environment | {"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"})
+
+
+VALKEY = {"IDEMPOTENCY_BACKEND": "valkey"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://h",
+        "rediss://h:6379",
+        "valkey://h/1",
+        "valkeys://u:p%2Fw@cache.example.com:6379/0?ssl_ca_certs=/etc/ca.pem",
+        "redis://:p@[::1]:6379",
+    ],
+)
+def test_a_valkey_server_is_given_by_its_url_which_is_never_shown(url: str) -> None:
+    settings = Settings.from_environment(VALKEY | {"IDEMPOTENCY_VALKEY_URL": url})
+    assert settings.valkey_url == url
+    assert url not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hunter2",
+        "http://hunter2",
+        "redis://me:hunt/er2@h",
+        "redis://me:hunt#er2@h",
+        "redis://h:hunter2",
+        "redis://:12",
+        "redis://me:12/hunt@h",
+    ],
+)
+def test_what_is_no_url_of_a_valkey_server_is_refused_and_not_shown(url: str) -> None:
+    told = refusal(VALKEY | {"IDEMPOTENCY_VALKEY_URL": url})
+    assert told.startswith("IDEMPOTENCY_VALKEY_URL: expected redis://")
+    assert "hunt" not in told
+
+
+def test_valkey_needs_a_url_and_has_no_place_in_lambda() -> None:
+    assert refusal(VALKEY).startswith("IDEMPOTENCY_VALKEY_URL is not set")
+    expected = "IDEMPOTENCY_BACKEND=valkey has no client in the bundle: inside Lambda use dynamodb"
+    assert refusal(LAMBDA | VALKEY | {"IDEMPOTENCY_VALKEY_URL": "redis://h"}) == expected

@@ -99,6 +99,11 @@ def opened(backend: str, folder: Path, clock: FakeClock) -> Iterator[Idempotency
 
         with closing(SQLiteIdempotencyStore(folder / "records.sqlite", clock, RETENTION)) as store:
             yield store
+    elif backend == "valkey":
+        from tests.support.valkey import valkey_store
+
+        with closing(valkey_store(int(os.environ["ONEJOB_TEST_PORT"]), clock, RETENTION)) as shared:
+            yield shared
     else:
         from tests.support.aws import dynamodb_store
 
@@ -161,9 +166,7 @@ def forked(order: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sqlite":
-        import_module("adapters.sqlite.store")
-    else:
-        import_module("tests.support.aws")
+    modules = {"sqlite": "adapters.sqlite.store", "valkey": "tests.support.valkey", "dynamodb": "tests.support.aws"}
+    import_module(modules[sys.argv[1]])
     for line in sys.stdin:
         print(forked(json.loads(line)), flush=True)

@@ -61,13 +61,20 @@ def surroundings(backend: str) -> Iterator[None]:
     if backend == "sqlite":
         yield
         return
+    if backend == "valkey":
+        from tests.support.valkey import emptied as emptied_valkey
+
+        with emptied_valkey() as server, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ONEJOB_TEST_PORT", str(server.port))
+            yield
+        return
     from tests.support.aws import emulated
 
     with emulated():
         yield
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
+@pytest.fixture(params=["sqlite", "valkey", "dynamodb"])
 def factory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Factory]:
     with surroundings(request.param):
         process = subprocess.Popen(

@@ -22,7 +22,7 @@ from tests.contract.harness import STORES
 from tests.models.reference import SITUATIONS
 from tests.models.store_machine import Ground, machine, whole_seconds
 
-LIVES = {"memory": 200, "sqlite": 110, "dynamodb (moto)": 60, "dynamodb (ministack)": 80}
+LIVES = {"memory": 200, "sqlite": 110, "valkey": 110, "dynamodb (moto)": 60, "dynamodb (ministack)": 80}
 STEPS = 60
 MORE = int(os.environ.get("ONEJOB_MODEL_LIVES", "0"))
 

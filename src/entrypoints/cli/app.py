@@ -99,7 +99,10 @@ def run(
         str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
     ] = None,
     store: Annotated[
-        Backend, typer.Option(help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE.")
+        Backend,
+        typer.Option(
+            help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE, valkey IDEMPOTENCY_VALKEY_URL."
+        ),
     ] = Backend.SQLITE,
     db: Annotated[Path, typer.Option(metavar="FILE", envvar="IDEMPOTENCY_DB", help="The SQLite file.")] = Path(
         ".onejob/records.sqlite"

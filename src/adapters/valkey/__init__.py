@@ -1,0 +1,1 @@
+"""Valkey or Redis 7: every operation one Lua script, fenced."""

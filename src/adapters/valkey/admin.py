@@ -1,0 +1,102 @@
+"""The `StoreAdmin` of a Valkey or Redis server."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final
+
+from valkey import Valkey
+
+from adapters.valkey.asking import Asking
+from adapters.valkey.reading import PREFIX, kept_ms, key_of, name_of, paired, to_number, to_record
+from adapters.valkey.scripts import FORGET, PURGE
+from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
+from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import Purged
+from domain.record import Record
+
+PAGE: Final = 1000
+"""So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
+
+
+class ValkeyStoreAdmin:
+    """Looks through all keys of the database, whosever they are. While the server's table grows or shrinks a record
+    may be told twice (SCAN). Keys go by themselves: `purge` makes room earlier, and no more.
+    """
+
+    def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
+        self._asking = Asking(client, replicas)
+        self._clock = clock
+        self._retention = retention
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asking.close()
+
+    def look(self, key: JobKey) -> Record | None:
+        with self._asking.translated(key):
+            found = self._asking.client.hgetall(name_of(key))
+        return to_record(found, key) if found else None
+
+    def records(self) -> Iterator[Record]:
+        cursor = 0
+        while True:
+            cursor, keys = self._page(cursor, PAGE)
+            yield from self._read(keys)
+            if cursor == 0:
+                return
+
+    def forget(self, seen: Record, *, force: bool = False) -> Record:
+        now = self._clock.now()
+        shown = seen.status, seen.owner or "", seen.attempts, seen.epoch
+        times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
+        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *shown, *times, int(force))
+        record = to_record(paired(flat), seen.key) if flat else None
+        if record is not None and landed:
+            self._asking.demand(replicas, seen.key)
+            return record
+        if record is None or not record.is_same_as(seen):
+            raise RecordChangedError(f"{seen.key}: changed since it was shown")
+        raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+
+    def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
+        """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
+        place, *names = (after or "0").split()
+        following = int(place)
+        if after is None or (following and len(names) < limit):
+            following, keys = self._page(following, limit - len(names))
+            names += [str(key) for key in keys]
+        page, left = names[:limit], names[limit:]
+        now = to_number(self._clock.now())
+        told = [self._purge(key, now) for name in page if (key := JobKey.parse(name)) is not None]
+        place = " ".join([str(following), *left])
+        return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
+
+    def _read(self, keys: list[JobKey]) -> list[Record]:
+        """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
+        with self._asking.translated():
+            asked = self._asking.client.pipeline(transaction=False)
+            for key in keys:
+                asked.hgetall(name_of(key))
+            found = asked.execute(raise_on_error=False)
+        records = []
+        for key, told in zip(keys, found, strict=True):
+            with suppress(ForeignRecordError), self._asking.translated(key):
+                if isinstance(told, Exception):
+                    raise told
+                records += [to_record(told, key)] if told else []
+        return records
+
+    def _purge(self, key: JobKey, now: int) -> int:
+        told = 0
+        with suppress(ForeignRecordError):
+            told, _ = self._asking.run(PURGE, key, now)
+        return told
+
+    def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:
+        """Where to go on, 0 at the end; and about so many keys that are onejob's."""
+        with self._asking.translated():
+            told: tuple[Any, list[bytes]] = self._asking.client.scan(cursor, match=f"{PREFIX}*", count=size)
+        following, names = told
+        return int(following), [key for name in names if (key := key_of(name)) is not None]

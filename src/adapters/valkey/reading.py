@@ -1,0 +1,79 @@
+"""A record as a hash, the name of its key, and the units of its times."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from domain.answer import Answer
+from domain.errors import ForeignRecordError
+from domain.identity import JobKey
+from domain.record import Record, Status
+
+PREFIX: Final = "onejob:"
+KEPT_LONGER: Final = timedelta(hours=1)
+"""A key outlasts retention and lease by this, so that the server never forgets what a worker still counts on."""
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_WHOLE: Final = re.compile(r"[0-9]{1,16}")
+
+
+def name_of(key: JobKey) -> str:
+    """The name under which the server keeps its record."""
+    return f"{PREFIX}{key}"
+
+
+def key_of(name: bytes) -> JobKey | None:
+    """The key whose record has this name; None where it is none of onejob's."""
+    before, _, key = name.decode(errors="replace").partition(PREFIX)
+    return None if before else JobKey.parse(key)
+
+
+def paired(flat: list[bytes]) -> dict[bytes, bytes]:
+    """A hash as a script answers it: name, value, name, value."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
+    """Raises `ForeignRecordError` where nobody of ours wrote it: by the same rules as the scripts, and more."""
+    try:
+        read = {name.decode(): value.decode() for name, value in found.items()}
+        status = Status(read["status"])
+        return Record(
+            key=key,
+            job_id=read["job_id"],
+            status=status,
+            owner=read.get("owner"),
+            attempts=_whole(read["attempts"]),
+            lease_until=_to_moment(read["lease_until"]),
+            expires_at=_to_moment(read["expires_at"]),
+            fingerprint=read.get("fingerprint"),
+            answer=Answer(read["answer"], read.get("omitted")) if status is Status.COMPLETED else None,
+            last_error=read.get("last_error"),
+            first_seen=_to_moment(read["first_seen"]),
+            last_seen=_to_moment(read["last_seen"]),
+            epoch=_whole(read["epoch"]),
+        )
+    except (KeyError, ValueError, ArithmeticError) as error:
+        raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error
+
+
+def to_number(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def kept_ms(kept: timedelta) -> int:
+    """How long the server keeps the key of what counts for so long."""
+    return (kept + KEPT_LONGER) // timedelta(milliseconds=1)
+
+
+def _whole(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _to_moment(microseconds: str) -> datetime:
+    return _EPOCH + _whole(microseconds) * _MICROSECOND

@@ -1,0 +1,180 @@
+"""The writes, as Lua: what `IdempotencyStore` says in words, each one script, which the server runs alone.
+
+`#!lua` lets the server refuse a script before it begins (out of memory, read only, disk failing): none is left half
+done. `allow-oom` is for what ends a job or keeps it: its effect happened or is under way, and to forget that would be
+worse than a few bytes beyond the limit. A claim is refused.
+
+A record is a hash; its times are whole microseconds since 1970, by the clock of whoever wrote it. The key itself is
+kept for a length of time, so that the server's clock judges nothing. What is found to have landed before is written to
+all the same (its attempt, as it was): WAIT speaks only of what came before a write on its own connection.
+"""
+
+from dataclasses import dataclass, field
+from hashlib import sha1
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script, and the name by which a server that has seen it knows it."""
+
+    text: str
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", sha1(self.text.encode(), usedforsecurity=False).hexdigest())
+
+
+_FOUND: Final = """
+    local found, old = redis.call('HGETALL', KEYS[1]), {}
+    for at = 1, #found, 2 do
+        old[found[at]] = found[at + 1]
+    end
+    local function is_whole(text)
+        return text and #text <= 16 and string.find(text, '^%d+$')
+    end
+    local in_progress = old.status == 'INPROGRESS'
+    local is_sound = (in_progress or old.status == 'COMPLETED') and is_whole(old.attempts) and is_whole(old.epoch)
+        and is_whole(old.lease_until) and is_whole(old.expires_at)
+    local lease_over = is_sound and tonumber(old.lease_until) < tonumber(now)
+    local retention_over = is_sound and tonumber(old.expires_at) < tonumber(now) and (not in_progress or lease_over)
+"""
+"""The record as it is, judged at `now`. What is not sound nobody of ours wrote."""
+
+CLAIM: Final = Script(
+    f"""#!lua
+    local job_id, operation, owner, fingerprint, scheme, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+    {_FOUND}
+    local lease_until, expires_at, kept_ms = ARGV[7], ARGV[8], ARGV[9]
+    local verified = 1
+    if #found > 0 then
+        if not is_sound or old.job_id ~= job_id then
+            return {{0, found}}
+        end
+        if not retention_over then
+            local comparable = old.fingerprint and string.sub(old.fingerprint, 1, #scheme) == scheme
+            if not in_progress or not lease_over or (comparable and old.fingerprint ~= fingerprint) then
+                if in_progress and old.owner == owner then
+                    redis.call('HSET', KEYS[1], 'attempts', old.attempts)
+                end
+                return {{0, found}}
+            end
+            verified = comparable and 1 or 0
+        end
+    end
+
+    local attempts, epoch = string.format('%d', (old.attempts or 0) + 1), old.epoch or '1'
+    redis.call('HSET', KEYS[1], 'job_id', job_id, 'operation', operation, 'status', 'INPROGRESS', 'owner', owner,
+        'attempts', attempts, 'lease_until', lease_until, 'expires_at', expires_at, 'fingerprint', fingerprint,
+        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch)
+    redis.call('HDEL', KEYS[1], 'answer', 'omitted')
+    redis.call('PEXPIRE', KEYS[1], kept_ms)
+    return {{1, attempts, epoch, verified, old.last_error or ''}}
+    """
+)
+"""1, attempt, epoch, whether fingerprints were compared, last error; or 0 and the record that stands in the way."""
+
+_HELD: Final = """
+    local held = redis.call('HMGET', KEYS[1], 'status', 'attempts', 'owner', 'lease_until')
+    local status, owner, lease_until = held[1], held[3], held[4]
+    if held[2] ~= ARGV[2] then
+        return 0
+    end
+    local function touch()
+        redis.call('HSET', KEYS[1], 'attempts', ARGV[2])
+    end
+"""
+"""Each of these answers 1 where it landed, now or before, and 0 where the lease is lost."""
+
+COMPLETE: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_HELD}
+    if owner ~= ARGV[1] then
+        return 0
+    end
+    if status == 'COMPLETED' then
+        touch()
+        return 1
+    end
+    if status ~= 'INPROGRESS' then
+        return 0
+    end
+    redis.call('HSET', KEYS[1], 'status', 'COMPLETED', 'answer', ARGV[3], 'last_seen', ARGV[5], 'expires_at', ARGV[6])
+    if ARGV[4] ~= '' then
+        redis.call('HSET', KEYS[1], 'omitted', ARGV[4])
+    end
+    redis.call('PEXPIRE', KEYS[1], ARGV[7])
+    return 1
+    """
+)
+
+RELEASE: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_HELD}
+    if status ~= 'INPROGRESS' then
+        return 0
+    end
+    if not owner and lease_until == '0' then
+        touch()
+        return 1
+    end
+    if owner ~= ARGV[1] then
+        return 0
+    end
+    redis.call('HSET', KEYS[1], 'lease_until', '0', 'last_seen', ARGV[5])
+    redis.call('HDEL', KEYS[1], 'owner')
+    if ARGV[3] ~= '' then
+        redis.call('HSET', KEYS[1], 'last_error', ARGV[3])
+    end
+    if ARGV[4] == '1' then
+        redis.call('HDEL', KEYS[1], 'fingerprint')
+    end
+    return 1
+    """
+)
+
+RENEW: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_HELD}
+    if status ~= 'INPROGRESS' or owner ~= ARGV[1] then
+        return 0
+    end
+    if tonumber(lease_until) < tonumber(ARGV[3]) then
+        redis.call('HSET', KEYS[1], 'lease_until', ARGV[3], 'expires_at', ARGV[4])
+        redis.call('PEXPIRE', KEYS[1], ARGV[5])
+    else
+        touch()
+    end
+    return 1
+    """
+)
+
+FORGET: Final = Script(
+    f"""#!lua flags=allow-oom
+    local now = ARGV[5]
+    {_FOUND}
+    local is_same = is_sound and old.status == ARGV[1] and (old.owner or '') == ARGV[2] and old.attempts == ARGV[3]
+        and old.epoch == ARGV[4]
+    if not is_same or (in_progress and not lease_over and ARGV[8] ~= '1') then
+        return {{0, found}}
+    end
+    redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'lease_until', '0', 'expires_at', ARGV[6],
+        'epoch', string.format('%d', old.epoch + 1))
+    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted')
+    redis.call('PEXPIRE', KEYS[1], ARGV[7])
+    return {{1, redis.call('HGETALL', KEYS[1])}}
+    """
+)
+"""Whether it landed, and the record as it now is."""
+
+PURGE: Final = Script(
+    f"""#!lua flags=allow-oom
+    local now = ARGV[1]
+    {_FOUND}
+    if #found == 0 then
+        return -1
+    end
+    return retention_over and redis.call('DEL', KEYS[1]) or 0
+    """
+)
+"""1 where it is deleted, 0 where it stays, -1 where there is none: it has gone since, or was told twice."""

@@ -1,0 +1,82 @@
+"""The `IdempotencyStore` in Valkey or Redis: it keeps the time, and says what the scripts' answers mean."""
+
+from datetime import timedelta
+from typing import Final
+
+from valkey import Valkey
+
+from adapters.valkey.asking import Asking
+from adapters.valkey.reading import kept_ms, name_of, paired, to_number, to_record
+from adapters.valkey.scripts import CLAIM, COMPLETE, RELEASE, RENEW, Script
+from domain.answer import Answer
+from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.identity import JobKey
+from domain.job import Job
+from domain.ports.clock import Clock
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
+
+MAX_ANSWER_BYTES: Final = 1_000_000
+"""The server has one thread: while it moves an answer, everyone waits."""
+
+MAX_ERROR_BYTES: Final = 100
+
+
+class ValkeyIdempotencyStore:
+    """Thread-safe, and safe among processes and machines. Each method is one request of one round trip.
+
+    With `replicas`, a write counts only when so many replicas have it. `client` must not try again by itself.
+    """
+
+    max_answer_bytes: int | None = MAX_ANSWER_BYTES
+
+    def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
+        self._asking = Asking(client, replicas)
+        self._clock = clock
+        self._retention = retention
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asking.close()
+
+    def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+        now = self._clock.now()
+        kept = max(self._retention, lease)
+        scheme = f"{job.fingerprint.partition(':')[0]}:"
+        identity = job.job_id, job.operation, owner, job.fingerprint, scheme
+        times = to_number(now), to_number(now + lease), to_number(now + kept), kept_ms(kept)
+        (acquired, *told), landed = self._asking.run(CLAIM, job.key, *identity, *times)
+        if acquired:
+            attempt, epoch, verified, last_error = told
+            self._asking.demand(landed, job.key)
+            claim = Claim(job.key, owner, int(attempt), int(epoch))
+            return Acquired(claim, last_error.decode(errors="replace") or None, verified=verified == 1)
+        seen = judge(to_record(paired(told[0]), job.key), job, owner, now)
+        if isinstance(seen, Free):
+            raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
+        if isinstance(seen, Acquired):
+            self._asking.demand(landed, job.key)
+        return seen
+
+    def complete(self, claim: Claim, answer: Answer) -> None:
+        now = self._clock.now()
+        times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
+        self._write(COMPLETE, claim, answer.text, answer.omitted or "", *times)
+
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+        short = error.encode("ascii", "replace")[:MAX_ERROR_BYTES]
+        self._write(RELEASE, claim, short, int(forget_payload), to_number(self._clock.now()))
+
+    def renew(self, claim: Claim, lease: timedelta) -> None:
+        now, kept = self._clock.now(), max(self._retention, lease)
+        self._write(RENEW, claim, to_number(now + lease), to_number(now + kept), kept_ms(kept))
+
+    def find(self, key: JobKey) -> Record | None:
+        with self._asking.translated(key):
+            found = self._asking.client.hgetall(name_of(key))
+        return to_record(found, key) if found else None
+
+    def _write(self, script: Script, claim: Claim, *values: str | bytes | int) -> None:
+        held, landed = self._asking.run(script, claim.key, claim.owner, claim.attempt, *values)
+        if not held:
+            raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
+        self._asking.demand(landed, claim.key)
