@@ -37,6 +37,7 @@ class AttemptSeen:
     released: bool = False
     write_refused: bool = False
     renewal_refused: bool = False
+    renewal_failed: bool = False
     completion_lost: bool = False
     finished: bool = False
     end: End | None = None

@@ -145,9 +145,9 @@ class Ending:
             case Failure.LEASE_LOST:
                 if seen.started and not (seen.write_refused or seen.renewal_refused):
                     return "a lease was lost, and nobody said so"
-                is_right = (
-                    self.oracle.plan.hostile or seen.released
-                )  # that was answered too late, and the job taken since
+                # in a calm world: a release was answered too late, and the job taken since; or a renewal got no answer,
+                # and the lease ended on a clock that is ahead
+                is_right = self.oracle.plan.hostile or seen.released or seen.renewal_failed
                 return None if is_right else "a lease was lost though everything behaved"
         return f"claimed, and it failed as {failed}"
 

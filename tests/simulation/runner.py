@@ -78,7 +78,7 @@ class Runner(Worker):
                 lease.refuse()
                 return
             except StoreUnavailableError:
-                pass
+                self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].renewal_failed = True
             else:
                 self.oracle.faults["renewed"] += 1
                 self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].believed_until = now + length
