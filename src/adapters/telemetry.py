@@ -22,6 +22,7 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.events import Trace
 
 MAX_FRAMES: Final = 8
+SERVER_ERROR: Final = 500
 METRICS_AT_ONCE: Final = 50
 """Values in one line; at 100 Powertools would print by itself."""
 
@@ -135,6 +136,14 @@ class PowertoolsTelemetry:
         mend = "raise the function's timeout or lower DEADLINE_MARGIN_SECONDS"
         self._log(logging.ERROR, "no_time_to_start", messages=message_count, mend=mend)
         self._count("Unexpected")
+
+    def request_refused(self, status: int, reason: str, cause: str | None, error: BaseException | None) -> None:
+        """An HTTP request was answered with a problem; from 500 on it is no fault of its caller's."""
+        level = logging.ERROR if status >= SERVER_ERROR else logging.INFO
+        told = {"cause": cause, **self._error(error, with_cause=True)}
+        self._log(level, "request_refused", status=status, reason=reason, **told)
+        if error is not None and not isinstance(error, StoreUnavailableError):
+            self._count("Unexpected")
 
     def flush(self) -> None:
         """Emit the metrics gathered so far."""

@@ -6,6 +6,8 @@ Builder functions import their technology inside, so that a worker loads only wh
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
@@ -22,12 +24,15 @@ from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
 from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
+from entrypoints.http_settings import HttpSettings
+from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Settings
 
 if TYPE_CHECKING:
     from botocore.config import Config
     from mypy_boto3_sqs.client import SQSClient
     from valkey import Valkey
 
+    from adapters.http.door import HttpDoor, JobSender
     from adapters.memory import MemoryIdempotencyStore
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
     from adapters.telemetry import PowertoolsTelemetry
@@ -154,6 +159,28 @@ def sqs_queue(settings: Settings) -> Queue:
     return SqsQueue(make_client, settings.dead_letter_queue_url)
 
 
+def job_sender(settings: Settings, http_settings: HttpSettings) -> "JobSender | None":
+    """None without `JOBS_QUEUE_URL`. The client is made when a job is first sent."""
+    if http_settings.jobs_queue_url is None:
+        return None
+    import boto3
+
+    from adapters.sqs.job_sender import SqsJobSender
+
+    @cache
+    def client() -> "SQSClient":
+        return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
+
+    return SqsJobSender(client, http_settings.jobs_queue_url, new_id)
+
+
+def http_door(http_settings: HttpSettings, **parts: Any) -> "HttpDoor":
+    """The HTTP door over these parts."""
+    from adapters.http.door import HttpDoor
+
+    return HttpDoor(**parts, claim=http_settings.tenant_claim, anonymous=http_settings.allow_anonymous)
+
+
 def telemetry(settings: Settings) -> "PowertoolsTelemetry":
     """Logs and metrics to standard output."""
     from adapters.telemetry import PowertoolsTelemetry
@@ -218,5 +245,19 @@ class Container(DeclarativeContainer):
         jitter=jitter,
         retention=settings.provided.retention,
         margin=settings.provided.deadline_margin,
+        grace=settings.provided.lease_grace,
+    )
+    http_settings: Provider[HttpSettings] = Singleton(HttpSettings.from_environment, Callable(lambda: os.environ))
+    sender: Provider["JobSender | None"] = Singleton(job_sender, settings, http_settings)
+    http_door: Provider["HttpDoor"] = Singleton(
+        http_door,
+        http_settings,
+        factory=job_factory,
+        operations=operations,
+        process=service.provided.process,
+        store=store,
+        sender=sender,
+        events=events,
+        clock=clock,
         grace=settings.provided.lease_grace,
     )

@@ -65,7 +65,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Raises `SettingError`."""
-        read = _Reader(environment)
+        read = Reader(environment)
         in_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environment
         backend = read.backend("dynamodb" if in_lambda else None)
         table = read.text("IDEMPOTENCY_TABLE")
@@ -108,7 +108,9 @@ class Settings:
         )
 
 
-class _Reader:
+class Reader:
+    """Texts of an environment, checked. Every method raises `SettingError`, which names the setting."""
+
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 

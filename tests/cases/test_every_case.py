@@ -18,7 +18,6 @@ DECLINED = {
     "E13": "starts no Step Functions execution",
 }
 LATER = {
-    "C09": "the HTTP door",
     "E05": "operator commands (doctor)",
     "E10": "operator commands (show, forget)",
 }

@@ -1,0 +1,155 @@
+"""The door: requests in, jobs run or sent to a queue, answers out. It knows neither Lambda nor SQS."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+from urllib.parse import unquote
+
+from adapters.http.answers import (
+    OUTAGE,
+    accepted_reply,
+    answer_reply,
+    outcome_reply,
+    retry_after,
+    status_reply,
+    store_unavailable,
+)
+from adapters.http.caller import ANONYMOUS, tenant_of
+from adapters.http.fields import KEY, prefers_async
+from adapters.http.problems import (
+    BAD_REQUEST,
+    FAILED,
+    KEY_REUSED,
+    NOT_FOUND,
+    UNAVAILABLE,
+    UNKNOWN_OPERATION,
+    HttpProblemError,
+    ProblemType,
+    problem_reply,
+)
+from adapters.http.reply import Reply
+from adapters.http.request import HttpRequest
+from domain.delivery import Delivery
+from domain.errors import InvalidJobError, StoreUnavailableError
+from domain.job import Job
+from domain.job_factory import JobFactory
+from domain.operation import Operations
+from domain.ports.clock import Clock
+from domain.ports.store import IdempotencyStore
+from domain.record import Completed, Mismatch, Record, judge
+from domain.service import Process
+from domain.strict_json import Json
+
+
+class JobSender(Protocol):
+    """A queue that a worker reads."""
+
+    def send(self, message: dict[str, Json], group: str) -> str | None:
+        """Send one job message; on a FIFO queue in that group. It may arrive twice.
+
+        Answers the error's name if it was not sent, or may not have been.
+        """
+        ...
+
+
+class DoorEvents(Protocol):
+    """What operators hear beside the jobs. Same rules as `JobEvents`."""
+
+    def request_refused(self, status: int, reason: str, cause: str | None, error: BaseException | None) -> None:
+        """A request was answered with a problem; `cause` and `error` tell what stood behind it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpDoor:
+    """`grace` is added to each lease for clocks that differ. Without `sender` every request is answered at once.
+
+    `claim` is the JWT's member that tells callers apart; `anonymous` lets in who has no identity.
+    """
+
+    factory: JobFactory
+    operations: Operations
+    process: Process
+    store: IdempotencyStore
+    sender: JobSender | None
+    events: DoorEvents
+    clock: Clock
+    grace: timedelta
+    claim: str
+    anonymous: bool
+
+    def submit(self, request: HttpRequest, *, invocation_end: datetime) -> Reply:
+        """`POST /jobs`. Does not raise for a request."""
+        try:
+            message = request.message(self._tenant(request), self.factory.default_operation)
+            job = self._job(message)
+            if self.operations.find(job.operation) is None:
+                raise HttpProblemError(UNKNOWN_OPERATION)
+            if self.sender is not None and prefers_async(request.headers.get("prefer")):
+                return self._enqueue(self.sender, job, message, request.base)
+            lease = invocation_end + self.grace - self.clock.now()
+            outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery())
+            return outcome_reply(outcome, self.clock.now())
+        except HttpProblemError as problem:
+            return self._problem(problem, request)
+
+    def status(self, request: HttpRequest) -> Reply:
+        """`GET /jobs/{id}`: what is known of the caller's own job. Does not raise for a request."""
+        try:
+            job_id = unquote(request.path.removeprefix("/jobs/"))
+            if not KEY.fullmatch(job_id):
+                raise HttpProblemError(NOT_FOUND)
+            operation = request.operation(self.factory.default_operation)
+            job = self._job({"job_id": job_id, "operation": operation, "tenant": self._tenant(request)})
+            record, now = self._ask_store(job), self.clock.now()
+            if record is None or record.retention_is_over(now):
+                raise HttpProblemError(NOT_FOUND)
+            return status_reply(job_id, record, now)
+        except HttpProblemError as problem:
+            return self._problem(problem, request)
+
+    def refuse(self, request: HttpRequest, kind: ProblemType, headers: dict[str, str] | None = None) -> Reply:
+        """Neither of them."""
+        return self._problem(HttpProblemError(kind, headers=headers or {}), request)
+
+    def crashed(self, request: HttpRequest, error: Exception) -> Reply:
+        """What nobody foresaw broke."""
+        problem = HttpProblemError(FAILED, "unexpected")
+        problem.__cause__ = error
+        return self._problem(problem, request)
+
+    def _enqueue(self, sender: JobSender, job: Job, message: dict[str, Json], base: str) -> Reply:
+        """What is done already, or asked for otherwise, is answered at once; a worker sees to all else."""
+        match judge(self._ask_store(job), job, "", self.clock.now()):
+            case Completed(answer):
+                return answer_reply(answer, replayed=True)
+            case Mismatch():
+                raise HttpProblemError(KEY_REUSED)
+        if error := sender.send(message, job.key.digest):
+            raise HttpProblemError(UNAVAILABLE, "queue_unavailable", headers=retry_after(OUTAGE), cause=error)
+        return accepted_reply(job, base)
+
+    def _ask_store(self, job: Job) -> Record | None:
+        try:
+            record = self.store.find(job.key)
+        except StoreUnavailableError as error:
+            raise store_unavailable() from error
+        if record is not None and record.job_id not in (None, job.job_id):
+            raise store_unavailable()
+        return record
+
+    def _tenant(self, request: HttpRequest) -> str:
+        if self.anonymous and not request.authorizer:
+            return ANONYMOUS
+        return tenant_of(request.authorizer, self.claim)
+
+    def _job(self, message: Json) -> Job:
+        try:
+            return self.factory.job(message)
+        except InvalidJobError as error:
+            raise HttpProblemError(BAD_REQUEST, error.reason, error.detail or None) from None
+
+    def _problem(self, problem: HttpProblemError, request: HttpRequest) -> Reply:
+        reason = problem.reason or problem.type.name
+        self.events.request_refused(problem.type.status, reason, problem.cause, problem.__cause__)
+        return problem_reply(problem, request.base)

@@ -1,0 +1,62 @@
+"""Job messages on a real queue (emulated): nothing that SQS refuses, nothing deduplicated away."""
+
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from adapters.sqs.envelope import unwrap
+from adapters.sqs.job_sender import SqsJobSender
+from adapters.system import new_id
+from domain.strict_json import Json
+from entrypoints.container import SQS_TRIES, sdk_config
+from entrypoints.settings import Backend, Settings
+from tests.support.aws import emulated
+from tests.support.aws_faults import aws_requests
+from tests.support.sqs_aws import Queues, make_queues
+
+
+@pytest.fixture
+def queues() -> Iterator[Queues]:
+    with emulated():
+        yield make_queues()
+
+
+def sender(queue_url: str) -> SqsJobSender:
+    client = boto3.client("sqs", config=sdk_config(Settings(backend=Backend.MEMORY), SQS_TRIES))
+    return SqsJobSender(lambda: client, queue_url, new_id)
+
+
+def test_a_message_arrives_as_it_was_in_characters_that_sqs_takes(queues: Queues) -> None:
+    message: dict[str, Json] = {"job_id": "a", "text": "\x00\x7f\ufffe\uffff ä \U0001f600", "number": 1e300}
+    assert sender(queues.url).send(message, "group") is None
+    (received,) = queues.receive(1)
+    assert unwrap(received["Body"]) == message
+    assert received["Body"].isascii()
+    assert received["Body"].replace("\x7f", "").isprintable()
+
+
+def test_on_a_fifo_queue_a_job_is_a_group_and_the_same_job_may_be_sent_again() -> None:
+    with emulated():
+        queues = make_queues(fifo=True)
+        for _ in range(2):
+            assert sender(queues.url).send({"job_id": "a"}, "group-a") is None
+        received = queues.receive(2)
+    assert [json.loads(one["Body"]) for one in received] == [{"job_id": "a"}] * 2
+    assert {one["Attributes"]["MessageGroupId"] for one in received} == {"group-a"}
+
+
+@pytest.mark.parametrize(("fault", "name"), [("denied", "AccessDeniedException"), ("timeout", "ConnectTimeoutError")])
+def test_what_was_not_sent_is_told_by_its_name(queues: Queues, fault: str, name: str) -> None:
+    made = sender(queues.url)
+    with aws_requests(SendMessage=[fault] * 10):  # type: ignore[list-item]
+        assert made.send({"job_id": "a"}, "group") == name
+    assert queues.counts() == (0, 0)
+
+
+def test_an_endpoint_that_is_no_url_is_told_too() -> None:
+    def broken() -> None:
+        raise ValueError("Invalid endpoint")
+
+    assert SqsJobSender(broken, "https://queue", new_id).send({}, "group") == "ValueError"  # type: ignore[arg-type]
