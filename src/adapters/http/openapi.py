@@ -75,7 +75,7 @@ def _submit() -> Json:
                 "name": "Prefer",
                 "in": "header",
                 "description": "`respond-async` (RFC 7240): send it to the queue; honoured where there is one.",
-                "schema": {"type": "string", "enum": ["respond-async"]},
+                "schema": {"type": "string", "examples": ["respond-async"]},
             },
             *_OPERATION_PARAMETERS,
         ],

@@ -12,6 +12,7 @@ import typer
 
 from entrypoints.cli.local_app import local
 from entrypoints.cli.work_app import work
+from entrypoints.cli.serve_app import serve
 from entrypoints.settings import Backend
 
 TERMINATED = 143
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 app.add_typer(local, name="local")
 app.command()(work)
+app.command()(serve)
 
 
 def _show_version(wanted: bool) -> None:
