@@ -27,6 +27,7 @@ def main() -> None:
         bundle=bundle,
         key_arn=told.key_arn,
         stack_name=told.stack_name,
+        http=told.http,
         synthesizer=CliCredentialsStackSynthesizer() if told.own_credentials else None,
         env=Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=os.environ.get("CDK_DEFAULT_REGION")),
     )

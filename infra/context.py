@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from infra.http_props import HttpProps
 from infra.worker_props import Architecture, Stage, WorkerProps, WorkerPropsError
 
 EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -25,6 +26,7 @@ class Deployment:
     stack_name: str | None = None
     key_arn: str | None = None
     own_credentials: bool = False
+    http: HttpProps | None = None
 
 
 def deployment(context: Mapping[str, object]) -> Deployment:
@@ -40,13 +42,27 @@ def deployment(context: Mapping[str, object]) -> Deployment:
         field, read = _READERS[name]
         told[field] = read(name, str(value).strip())
     of_the_stack = {name: told.pop(name) for name in ("stack_name", "key_arn", "own_credentials") if name in told}
-    return Deployment(WorkerProps(**told), **of_the_stack)
+    http = _http(told)
+    return Deployment(WorkerProps(**told), http=http, **of_the_stack)
+
+
+def _http(told: dict[str, Any]) -> HttpProps | None:
+    """Takes what concerns the HTTP door out of it."""
+    wanted = told.pop("http", False)
+    of_the_door = {name: told.pop(f"http_{name}") for name in ("timeout", "caller") if f"http_{name}" in told}
+    if of_the_door and not wanted:
+        raise WorkerPropsError(f"http-{min(of_the_door)} without http=true: there is no HTTP door")
+    return HttpProps(**of_the_door) if wanted else None
 
 
 def _whole(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise WorkerPropsError(f"{name}={text!r}: expected a whole number")
     return int(text)
+
+
+def _text(_: str, text: str) -> str:
+    return text
 
 
 def _flag(name: str, text: str) -> bool:
@@ -80,6 +96,9 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "fifo": ("fifo", _flag),
     "log-error-messages": ("log_error_messages", _flag),
     "own-credentials": ("own_credentials", _flag),
+    "http": ("http", _flag),
+    "http-timeout": ("http_timeout", _whole),
+    "http-caller": ("http_caller", _text),
     "alarm-email": ("alarm_email", _matching(EMAIL, "an e-mail address")),
     "namespace": ("namespace", _matching(NAME, "1 to 64 characters of A-Z a-z 0-9 _ -")),
     "stack-name": ("stack_name", _matching(STACK_NAME, "a letter, then letters, digits and -, 91 in all")),

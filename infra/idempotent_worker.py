@@ -24,7 +24,7 @@ from infra.worker_props import DAY, Architecture, Stage, WorkerProps, WorkerProp
 HANDLER: Final = "entrypoints.sqs_worker.handler"
 METRICS_NAMESPACE: Final = "onejob"
 
-_ARCHITECTURES: Final = {
+ARCHITECTURES: Final = {
     Architecture.ARM64: lambda_.Architecture.ARM_64,
     Architecture.X86_64: lambda_.Architecture.X86_64,
 }
@@ -65,7 +65,7 @@ class IdempotentWorker(Construct):
                     f"service={props.service!r} is that of {other.node.path} too: metrics and alarms would mix"
                 )
         self.props = props
-        self._key = key
+        self.key = key
         self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if props.stage is Stage.PROD else RemovalPolicy.DESTROY
         self.dead_letter_queue = self._queue("DeadLetters", retention_days=props.dead_letter_retention_days)
         self.queue = self._queue(
@@ -75,7 +75,7 @@ class IdempotentWorker(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letter_queue, max_receive_count=props.max_receives),
         )
         self.table = self._table() if table is None else table
-        self.log_group = self._log_group()
+        self.log_group = self.new_log_group(self)
         self.role = self._role()
         self.function = self._function(bundle, environment or {})
         self.event_source_mapping = self._event_source_mapping()
@@ -110,14 +110,14 @@ class IdempotentWorker(Construct):
             fifo=fifo or None,
             deduplication_scope=sqs.DeduplicationScope.MESSAGE_GROUP if fifo else None,
             fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID if fifo else None,
-            encryption=sqs.QueueEncryption.KMS if self._key else sqs.QueueEncryption.SQS_MANAGED,
-            encryption_master_key=self._key,
+            encryption=sqs.QueueEncryption.KMS if self.key else sqs.QueueEncryption.SQS_MANAGED,
+            encryption_master_key=self.key,
             enforce_ssl=True,
             removal_policy=self._removal,
         )
 
     def _table(self) -> dynamodb.Table:
-        managed = dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else dynamodb.TableEncryption.AWS_MANAGED
+        managed = dynamodb.TableEncryption.CUSTOMER_MANAGED if self.key else dynamodb.TableEncryption.AWS_MANAGED
         return dynamodb.Table(
             self,
             "Records",
@@ -128,13 +128,14 @@ class IdempotentWorker(Construct):
                 point_in_time_recovery_enabled=True
             ),
             encryption=managed,
-            encryption_key=self._key,
+            encryption_key=self.key,
             deletion_protection=self.props.stage is Stage.PROD,
             removal_policy=self._removal,
         )
 
-    def _log_group(self) -> logs.LogGroup:
-        group = logs.LogGroup(self, "Logs", removal_policy=self._removal)
+    def new_log_group(self, scope: Construct) -> logs.LogGroup:
+        """Kept for as long as the worker's."""
+        group = logs.LogGroup(scope, "Logs", removal_policy=self._removal)
         resource = group.node.default_child
         assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 - CDK's own, typed too widely
         resource.retention_in_days = self.props.log_retention_days
@@ -147,7 +148,7 @@ class IdempotentWorker(Construct):
             source=self.queue,
             dead_letters=self.dead_letter_queue,
             log_group=self.log_group,
-            key=self._key,
+            key=self.key,
         ):
             role.add_to_policy(statement)
         return role
@@ -158,7 +159,7 @@ class IdempotentWorker(Construct):
             self,
             "Function",
             runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=_ARCHITECTURES[props.architecture],
+            architecture=ARCHITECTURES[props.architecture],
             code=lambda_.Code.from_asset(str(bundle.folder)),
             handler=HANDLER,
             role=self.role,
@@ -167,7 +168,7 @@ class IdempotentWorker(Construct):
             reserved_concurrent_executions=props.reserved_concurrency,
             log_group=self.log_group,
             environment={
-                **_settings(props, environment),
+                **worker_settings(props, environment),
                 "IDEMPOTENCY_TABLE": self.table.table_name,
                 "DEAD_LETTER_QUEUE_URL": self.dead_letter_queue.queue_url,
             },
@@ -189,7 +190,7 @@ class IdempotentWorker(Construct):
         return mapping
 
 
-def _settings(props: WorkerProps, environment: Mapping[str, str]) -> dict[str, str]:
+def worker_settings(props: WorkerProps, environment: Mapping[str, str]) -> dict[str, str]:
     """The worker's environment, read once as the worker will read it: what it would refuse is refused now."""
     ours = {
         "IDEMPOTENCY_BACKEND": "dynamodb",

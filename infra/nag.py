@@ -1,9 +1,11 @@
 """cdk-nag's rules over the stack, and why a few of its findings stand."""
 
 from aws_cdk import Acknowledgment, App, Validations
+from aws_cdk import aws_lambda as lambda_
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
+from infra.http_door import HttpDoor
 from infra.idempotent_worker import IdempotentWorker
 from infra.stack import LambdaIdempotencyStack
 
@@ -14,6 +16,8 @@ def check(app: App, stack: LambdaIdempotencyStack) -> None:
     for worker in app.node.find_all():
         if isinstance(worker, IdempotentWorker):
             _accept_of(worker)
+        if isinstance(worker, IdempotentWorker | HttpDoor):
+            _accept_function(worker.function)
     if stack.alarm_topic is not None:
         _accept(
             stack.alarm_topic,
@@ -22,20 +26,23 @@ def check(app: App, stack: LambdaIdempotencyStack) -> None:
         )
 
 
-def _accept_of(worker: IdempotentWorker) -> None:
+def _accept_function(function: lambda_.Function) -> None:
     python = "3.13 is the Python that the project is tested with, and that the bundle's bytecode is made by"
-    _accept(worker.function, "AwsSolutions::AwsSolutions-L1", python)
-    _accept(worker.function, "Serverless::Serverless-LambdaLatestVersion", python)
+    _accept(function, "AwsSolutions::AwsSolutions-L1", python)
+    _accept(function, "Serverless::Serverless-LambdaLatestVersion", python)
     _accept(
-        worker.function,
+        function,
         "Serverless::Serverless-LambdaDLQ",
-        "serves asynchronous invocations; an event source mapping invokes synchronously, and the queue has its own",
+        "serves asynchronous invocations; mappings and URLs invoke synchronously, and the queue has its own",
     )
     _accept(
-        worker.function,
+        function,
         "Serverless::Serverless-LambdaTracing",
         "the worker imports no tracing SDK: half a second of cold start; its log lines carry job and message ids",
     )
+
+
+def _accept_of(worker: IdempotentWorker) -> None:
     _accept(
         worker.event_source_mapping,
         "Serverless::Serverless-LambdaEventSourceMappingDestination",

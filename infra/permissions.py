@@ -44,3 +44,16 @@ def statements(
         yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
     if table.encryption_key is not None and table.encryption_key is not key:  # another worker's
         yield iam.PolicyStatement(actions=[TABLE_KEY_ACTION], resources=[table.encryption_key.key_arn])
+
+
+def door_statements(
+    *, table: dynamodb.ITable, jobs: sqs.IQueue, log_group: logs.ILogGroup, key: kms.IKey | None
+) -> Iterator[iam.PolicyStatement]:
+    """Of the HTTP door: it answers from the table, and sends what is to be answered later."""
+    yield iam.PolicyStatement(actions=[*TABLE_ACTIONS], resources=[table.table_arn])
+    yield iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[jobs.queue_arn])
+    yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])
+    if key is not None:
+        yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
+    if table.encryption_key is not None and table.encryption_key is not key:  # another worker's
+        yield iam.PolicyStatement(actions=[TABLE_KEY_ACTION], resources=[table.encryption_key.key_arn])

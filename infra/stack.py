@@ -11,6 +11,8 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.bundle import Bundle
+from infra.http_door import HttpDoor
+from infra.http_props import HttpProps
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import OPERATION_STATEMENTS
 from infra.worker_props import Stage, WorkerProps
@@ -32,6 +34,7 @@ class LambdaIdempotencyStack(Stack):
         bundle: Bundle,
         key_arn: str | None = None,
         stack_name: str | None = None,
+        http: HttpProps | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -51,8 +54,11 @@ class LambdaIdempotencyStack(Stack):
             key=kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None,
             alarm_topic=self.alarm_topic,
         )
+        self.http = self._http_door(http, bundle) if http else None
         for statement in OPERATION_STATEMENTS:
             self.worker.role.add_to_policy(statement)
+            if self.http:
+                self.http.role.add_to_policy(statement)
         for name, value, meaning in (
             ("QueueUrl", self.worker.queue.queue_url, "send jobs here"),
             ("IdempotencyTableName", self.worker.table.table_name, "a record for each job"),
@@ -69,6 +75,12 @@ class LambdaIdempotencyStack(Stack):
 
         if props.stage is Stage.PROD and props.alarm_email is None:
             Annotations.of(self).add_warning_v2("onejob:alarm-email", "alarm-email is not set: alarms call nobody")
+
+    def _http_door(self, props: HttpProps, bundle: Bundle) -> HttpDoor:
+        door = HttpDoor(self, "Http", props=props, worker=self.worker, bundle=bundle, alarm_topic=self.alarm_topic)
+        CfnOutput(self, "HttpUrl", value=door.url.url, description="POST jobs here, signed (docs/http.md)")
+        CfnOutput(self, "HttpLogGroupName", value=door.log_group.log_group_name, description="the HTTP door's lines")
+        return door
 
     def _topic(self, email: str) -> sns.Topic:
         topic = sns.Topic(self, "AlarmTopic", enforce_ssl=True)

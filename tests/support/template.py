@@ -32,7 +32,12 @@ def _scratch() -> "tempfile.TemporaryDirectory[str]":
 def stack(root: App, context: Mapping[str, str]) -> LambdaIdempotencyStack:
     told = deployment(context)
     return LambdaIdempotencyStack(
-        root, props=told.props, bundle=build(told.props.architecture), key_arn=told.key_arn, stack_name=told.stack_name
+        root,
+        props=told.props,
+        bundle=build(told.props.architecture),
+        key_arn=told.key_arn,
+        stack_name=told.stack_name,
+        http=told.http,
     )
 
 
