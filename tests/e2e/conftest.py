@@ -15,7 +15,7 @@ from tests.support.deployed import Watched
 from tests.support.project import copied_project
 
 BUSINESS = Path(__file__).with_name("business.py")
-SMALL = {"timeout": "6", "margin": "3", "grace": "0"}
+SMALL = {"timeout": "6", "margin": "3", "grace": "0", "http": "true"}
 """The least that is allowed: the visibility timeout is then 36 s."""
 
 TWICE = '{"job_id":"job-001"}'
