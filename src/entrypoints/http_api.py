@@ -5,7 +5,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from json import dumps
 from re import fullmatch
 from typing import Any, Final
@@ -109,11 +108,7 @@ def _response(reply: Reply) -> Response[str]:
 
 @cache
 def _openapi() -> str:
-    try:
-        told = version("onejob")
-    except PackageNotFoundError:  # a bundle holds the sources as they are
-        told = "0"
-    return dumps(document(told))
+    return dumps(document())
 
 
 def __getattr__(name: str) -> Handler:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,8 +11,13 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from entrypoints.emulator.deployment import HOST_ARCHITECTURE
+from infra.bundle import build
+from infra.worker_props import Architecture
+from tests.support.aws import TABLE, emulated
 from tests.support.deployed import Watched
 from tests.support.http import http_event, iam_role, jwt
+from tests.support.runtime_api import sandbox
 
 HEADERS = {"content-type": "application/json"}
 
@@ -89,3 +95,19 @@ def call(worker: Watched, url: str, *, signed: bool = True) -> tuple[int, Any]:
         return answer.status, json.loads(answer.read())
     finally:
         connection.close()
+
+
+def test_the_bundle_has_everything_that_the_door_needs(tmp_path: Path) -> None:
+    """Under Lambda's own runtime client, with what the runtime brings and nothing else."""
+    settings = {"IDEMPOTENCY_TABLE": TABLE, "JOBS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/000000000000/jobs"}
+    with emulated() as aws:
+        environment = aws.environment() | settings
+        bundle = build(Architecture(HOST_ARCHITECTURE))
+        with sandbox(bundle, tmp_path, environment, handler="entrypoints.http_api.handler") as started:
+            assert started.log.read_text() == ""
+            first, again = (started.api.invoke(post(jwt(), "bundled")).body for _ in range(2))
+            described = started.api.invoke(http_event("GET", "/openapi.json", authorizer=None)).body
+    assert (first["statusCode"], again["statusCode"], described["statusCode"]) == (200, 200, 200)
+    assert again["body"] == first["body"]
+    assert again["headers"]["Idempotency-Replayed"] == "true"
+    assert "/jobs" in json.loads(described["body"])["paths"]

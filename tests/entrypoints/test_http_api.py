@@ -1,14 +1,16 @@
 """The HTTP door in Lambda: one effect a key and caller, the same answer every time, and nobody else's."""
 
 import json
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
 
 from adapters.http.problems import PROBLEMS
 from adapters.http.request import NotAnHttpRequestError
@@ -16,8 +18,10 @@ from adapters.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError
+from domain.identity import JobKey
 from domain.job import Job
 from domain.operation import Operation, Operations
+from domain.record import Record
 from entrypoints import http_api
 from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import Backend, SettingError
@@ -170,11 +174,21 @@ def test_a_store_that_cannot_answer_is_503_and_nothing_runs(capsys: pytest.Captu
 
 @pytest.mark.parametrize("fault", [StoreUnavailableError("down"), ForeignRecordError("another's")])
 def test_a_lookup_that_fails_is_503(fault: Exception) -> None:
-    class Broken(MemoryIdempotencyStore):
-        def find(self, key: object) -> Any:
-            raise fault
+    store = FaultyStore(MemoryIdempotencyStore(FakeClock(), timedelta(days=1)), find=[fault, fault])
+    door = client(parts={"store": store})
+    assert (door.get().status, door.get().reason) == (503, "store_unavailable")
 
-    door = client(parts={"store": Broken(FakeClock(), timedelta(days=1))})
+
+def test_a_record_of_another_job_is_never_shown() -> None:
+    """Should two ids ever meet in one key, as with a key that another tool chose."""
+
+    class Mixed(MemoryIdempotencyStore):
+        def find(self, key: JobKey) -> Record | None:
+            found = super().find(key)
+            return found and replace(found, job_id="another")
+
+    door = client(parts={"store": Mixed(FakeClock(), timedelta(days=1))})
+    assert door.post().status == 200
     assert (door.get().status, door.get().reason) == (503, "store_unavailable")
 
 
@@ -296,20 +310,19 @@ def test_no_payload_value_is_logged_or_told(capsys: pytest.CaptureFixture[str]) 
     assert SECRET not in capsys.readouterr().out
 
 
-def test_threads_of_one_handler_do_not_mix_their_requests() -> None:
-    """As those of `onejob serve`: Powertools keeps the event of all on a class."""
-    both = threading.Barrier(2, timeout=10)
+def test_threads_of_one_handler_do_not_mix_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of `onejob serve`: Powertools keeps the event on a class, and looks at it after both have put theirs."""
+    both_are_there, look = Barrier(2, timeout=10), ApiGatewayResolver._resolve
 
-    def run(job: Job, attempt: Attempt) -> object:
-        both.wait()
-        return [job.tenant, job.job_id]
+    def _resolve(self: ApiGatewayResolver) -> Any:
+        both_are_there.wait()
+        return look(self)
 
-    door = client(run, clock=SystemClock())
-    callers = [door.of(iam_user(f"AIDA{number}")) for number in range(2)]
+    monkeypatch.setattr(ApiGatewayResolver, "_resolve", _resolve)
+    door = client(clock=SystemClock())
     with ThreadPoolExecutor(2) as pool:
-        for turn in range(20):
-            answers = list(pool.map(lambda caller, key=f'"{turn}"': caller.post(key).body, callers))
-            assert answers == [[f"iam 111122223333 AIDA{number}", str(turn)] for number in range(2)]
+        answers = pool.map(lambda path: door.call("GET", path).status, ("/openapi.json", "/nothing"))
+        assert [*answers] == [200, 404]
 
 
 def test_64_requests_with_one_key_make_one_effect() -> None:

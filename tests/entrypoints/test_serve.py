@@ -33,6 +33,12 @@ CHECKS = ",".join(
 )
 SEED = os.environ.get("ONEJOB_SEED", "1")
 EXAMPLES = int(os.environ.get("ONEJOB_HTTP_EXAMPLES", "20"))
+COMMAND = """
+import signal
+from entrypoints.cli.app import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+main()
+"""
 KEYED = {"Content-Type": "application/json", "Idempotency-Key": '"job-001"'}
 SLOW = """
 import time
@@ -74,7 +80,7 @@ def serving(folder: Path, *options: str, **environment: str) -> Iterator[Served]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "IDEMPOTENCY_"))}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from entrypoints.cli.app import main; main()", "serve", "--port", "0", *options],
+            [sys.executable, "-c", COMMAND, "serve", "--port", "0", *options],
             cwd=folder,
             env=kept | {"PYTHONPATH": str(ROOT / "src")} | environment,
             stdout=log,
@@ -228,7 +234,11 @@ def test_a_port_that_is_taken_is_named(served: Served, monkeypatch: pytest.Monke
 
 def test_no_request_made_from_the_document_finds_an_error_of_the_server(served: Served, tmp_path: Path) -> None:
     """Short here; `just http-fuzz` asks for longer, and shows what was asked."""
-    command = [Path(sys.executable).with_name("schemathesis"), "run", f"http://127.0.0.1:{served.port}/openapi.json"]
+    command = [
+        str(Path(sys.executable).with_name("schemathesis")),
+        "run",
+        f"http://127.0.0.1:{served.port}/openapi.json",
+    ]
     options = ["--checks", CHECKS, "--max-examples", str(EXAMPLES), "--seed", SEED, "--phases", "coverage,fuzzing"]
     found = subprocess.run([*command, *options, "--no-color"], cwd=tmp_path, capture_output=True, text=True)
     print(found.stdout)

@@ -123,10 +123,10 @@ def function(
 
 
 @contextmanager
-def sandbox(bundle: Bundle, folder: Path, environment: Mapping[str, str]) -> Iterator[Sandbox]:
+def sandbox(bundle: Bundle, folder: Path, environment: Mapping[str, str], **options: str) -> Iterator[Sandbox]:
     """A function that has started and asks for its first event."""
     began = time.monotonic()
-    with function(bundle, folder, environment) as (api, log):
+    with function(bundle, folder, environment, **options) as (api, log):
         try:
             ready = api.until_ready()
         except Empty:

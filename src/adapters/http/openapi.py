@@ -37,13 +37,16 @@ _OPERATION_PARAMETERS: Final[list[Json]] = [
 ]
 
 
-def document(version: str) -> dict[str, Json]:
-    """OpenAPI 3.1. `version` is the project's."""
+API_VERSION: Final = "1"
+
+
+def document() -> dict[str, Json]:
+    """OpenAPI 3.1."""
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "onejob",
-            "version": version,
+            "version": API_VERSION,
             "description": "Runs each job's effect once: a request that is sent again gets the first one's answer.",
         },
         "paths": {
