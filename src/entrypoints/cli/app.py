@@ -11,8 +11,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from entrypoints.cli.local_app import local
-from entrypoints.cli.work_app import work
 from entrypoints.cli.serve_app import serve
+from entrypoints.cli.work_app import work
 from entrypoints.settings import Backend
 
 TERMINATED = 143
