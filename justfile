@@ -82,7 +82,7 @@ simulate seeds="20000" *options:
 planted seeds="":
     uv run --frozen python -m tests.simulation.planted {{ if seeds == "" { "" } else { "--seeds " + seeds } }}
 
-# requests made from its OpenAPI document against `onejob serve`, so many of a kind (CI: 20): no error of the server, no
+# requests made from its OpenAPI document against `onejob serve`, so many of a kind (CI: 10): no error of the server, no
 # answer that the document does not have, nothing taken that it forbids
 http-fuzz examples="2000" seed="1":
     ONEJOB_HTTP_EXAMPLES={{ examples }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_serve.py -k made_from_the_document

@@ -71,8 +71,11 @@ def _submit() -> Json:
                 "in": "header",
                 "required": True,
                 "description": "The job's id, quoted (draft-ietf-httpapi-idempotency-key-header-07).",
-                "schema": {"type": "string", "pattern": f'^"{KEY.pattern}"$'},
-                "example": '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
+                "schema": {
+                    "type": "string",
+                    "pattern": f'^"{KEY.pattern}"$',
+                    "examples": ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+                },
             },
             {
                 "name": "Prefer",
@@ -85,7 +88,7 @@ def _submit() -> Json:
         "requestBody": {
             "required": True,
             "description": "The payload, at most 262,144 bytes.",
-            "content": {JSON: {"schema": {"type": "object", "propertyNames": {"not": {"enum": [*RESERVED]}}}}},
+            "content": {JSON: {"schema": {"type": "object", "properties": dict.fromkeys(RESERVED, False)}}},
         },
         "responses": {
             "200": {

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+import typer
+
 from adapters.http.problems import BAD_REQUEST, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqlite.store import SQLiteIdempotencyStore
@@ -19,7 +21,6 @@ from domain.identity import NAME
 from domain.job_factory import JobFactory
 from entrypoints.cli.run_operations import chosen_operations
 from entrypoints.cli.run_options import UnusableOptionError
-from entrypoints.cli.run_view import say
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler
 from entrypoints.settings import Backend, SettingError, Settings
@@ -185,6 +186,11 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     if isinstance(store, SQLiteIdempotencyStore):
         stack.callback(store.close)
     return handle
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    typer.echo(text, err=True)
 
 
 def _until_stopped(server: DoorServer) -> int:
