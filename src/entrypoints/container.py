@@ -5,7 +5,6 @@ Builder functions import their technology inside, so that a worker loads only wh
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +22,8 @@ from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
-from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
 from entrypoints.http_settings import HttpSettings
-from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Settings
+from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
 
 if TYPE_CHECKING:
     from botocore.config import Config

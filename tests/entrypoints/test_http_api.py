@@ -1,6 +1,7 @@
 """The HTTP door in Lambda: one effect a key and caller, the same answer every time, and nobody else's."""
 
 import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -452,8 +453,11 @@ def test_settings() -> None:
         HttpSettings.from_environment({"JOBS_QUEUE_URL": "jobs"})
 
 
-def test_settings_and_problems_are_in_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
+def test_settings_and_problems_are_in_the_page_and_its_links_lead_somewhere() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "http.md").read_text()
+    for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page):
+        assert (docs / link).exists(), link
     for name in ("HTTP_TENANT_CLAIM", "HTTP_ALLOW_ANONYMOUS", "JOBS_QUEUE_URL"):
         assert f"| `{name}` |" in page
     for problem in PROBLEMS:

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from entrypoints.cli.app import app
+from entrypoints.emulator.launcher import only_environment
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = (
@@ -205,6 +206,7 @@ def _until(path: Path) -> None:
         (("--operation", "no"), "--operation no: not registered"),
         (("--namespace", "a b"), "--namespace a b: expected"),
         (("--store", "dynamodb"), "IDEMPOTENCY_TABLE is not set"),
+        (("--db", "/dev/null/records"), "/dev/null/records"),
     ],
 )
 def test_unusable_arguments_are_named(
@@ -216,6 +218,16 @@ def test_unusable_arguments_are_named(
     done = CliRunner().invoke(app, ["serve", "--port", "0", *options])
     assert done.exit_code == 2
     assert told in done.stderr
+
+
+def test_a_store_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    for name in ("HTTP_ALLOW_ANONYMOUS", "LEASE_GRACE_SECONDS", "POWERTOOLS_METRICS_DISABLED"):
+        monkeypatch.setenv(name, "")
+    with only_environment({"IDEMPOTENCY_TABLE": "records", "AWS_CONFIG_FILE": "/dev/null"}):
+        done = CliRunner().invoke(app, ["serve", "--port", "0", "--store", "dynamodb"])
+    assert (done.exit_code, "--store dynamodb: NoRegionError" in done.stderr) == (2, True)
 
 
 def test_a_port_that_is_taken_is_named(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

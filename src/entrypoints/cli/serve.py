@@ -181,11 +181,15 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     container.settings.override(Settings.from_environment({**os.environ, **told}))
     container.job_factory.override(JobFactory(options.namespace, operations, default_operation))
     container.heartbeat.override(container.renewing_heartbeat)  # nobody ends what outlives its time-out
-    handle = make_handler(operations, container)
-    store = container.store()
+    try:
+        store = container.store()
+    except (SettingError, UnusableDatabaseError):
+        raise
+    except Exception as error:
+        raise UnusableOptionError(f"--store {options.store}: {type(error).__name__}: {error}") from error
     if isinstance(store, SQLiteIdempotencyStore):
         stack.callback(store.close)
-    return handle
+    return make_handler(operations, container)
 
 
 def say(text: str) -> None:
