@@ -259,5 +259,5 @@ def test_no_request_made_from_the_document_finds_an_error_of_the_server(
     print(found.stdout)
     assert found.returncode == 0, found.stdout + found.stderr
     (generated,) = re.findall(r"(\d+) generated", found.stdout)
-    assert int(generated) >= EXAMPLES
+    assert int(generated) >= min(EXAMPLES, 50)
     assert served.ask("GET", "/openapi.json")[0] == 200

@@ -21,21 +21,18 @@ from adapters.http.problems import (
     UNKNOWN_OPERATION,
     ProblemType,
 )
-from adapters.http.reply import JSON, PROBLEM_JSON
+from adapters.http.reply import JSON
 from adapters.http.request import RESERVED
-from domain.identity import NAME
-from domain.operation import DEFAULT_OPERATION
+from adapters.http.schemas import (
+    ACCEPTED,
+    KEY_SCHEMA,
+    OPERATION_PARAMETERS,
+    PROBLEM,
+    PROBLEM_CONTENT,
+    SECONDS,
+    STATUS,
+)
 from domain.strict_json import Json
-
-_KEY_SCHEMA: Final[Json] = {"type": "string", "pattern": f"^{KEY.pattern}$"}
-_NAME_SCHEMA: Final[Json] = {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_OPERATION}
-_SECONDS: Final[Json] = {"required": True, "schema": {"type": "integer", "minimum": 1}, "description": "Seconds."}
-
-_OPERATION_PARAMETERS: Final[list[Json]] = [
-    {"name": "operation", "in": "query", "description": "Which operation.", "schema": _NAME_SCHEMA},
-    {"name": "Onejob-Operation", "in": "header", "description": "The same, as a header.", "schema": _NAME_SCHEMA},
-]
-
 
 API_VERSION: Final = "1"
 
@@ -56,7 +53,7 @@ def document() -> dict[str, Json]:
         },
         "components": {
             "responses": {problem.name: _problem(problem) for problem in PROBLEMS},
-            "schemas": {"Problem": _PROBLEM_SCHEMA, "Status": _STATUS_SCHEMA, "Accepted": _ACCEPTED_SCHEMA},
+            "schemas": {"Problem": PROBLEM, "Status": STATUS, "Accepted": ACCEPTED},
         },
     }
 
@@ -83,7 +80,7 @@ def _submit() -> Json:
                 "description": "`respond-async` (RFC 7240): send it to the queue; honoured where there is one.",
                 "schema": {"type": "string", "examples": ["respond-async"]},
             },
-            *_OPERATION_PARAMETERS,
+            *OPERATION_PARAMETERS,
         ],
         "requestBody": {
             "required": True,
@@ -127,8 +124,8 @@ def _status() -> Json:
         "operationId": "showJob",
         "summary": "What became of a job of yours. A job that was sent to the queue is there once a worker begins it.",
         "parameters": [
-            {"name": "id", "in": "path", "required": True, "description": "Its key.", "schema": _KEY_SCHEMA},
-            *_OPERATION_PARAMETERS,
+            {"name": "id", "in": "path", "required": True, "description": "Its key.", "schema": KEY_SCHEMA},
+            *OPERATION_PARAMETERS,
         ],
         "responses": {
             "200": {"description": "Its status.", "content": {JSON: {"schema": _ref("schemas", "Status")}}},
@@ -157,17 +154,17 @@ def _responses(*same_status: tuple[ProblemType, ...]) -> dict[str, Json]:
             responses[status] = _ref("responses", problems[0].name)
         else:
             told = " ".join(f"`{problem.name}`: {problem.title}. {problem.meaning}" for problem in problems)
-            responses[status] = {"description": told, "content": _PROBLEM_CONTENT}
+            responses[status] = {"description": told, "content": PROBLEM_CONTENT}
     return responses
 
 
 def _problem(problem: ProblemType) -> Json:
     response: dict[str, Json] = {
         "description": f"{problem.title}. {problem.meaning}",
-        "content": _PROBLEM_CONTENT,
+        "content": PROBLEM_CONTENT,
     }
     if problem.retryable:
-        response["headers"] = {"Retry-After": _SECONDS}
+        response["headers"] = {"Retry-After": SECONDS}
     return response
 
 
@@ -177,49 +174,3 @@ def _header(description: str, schema: dict[str, Json] | None = None) -> Json:
 
 def _ref(kind: str, name: str) -> Json:
     return {"$ref": f"#/components/{kind}/{name}"}
-
-
-_PROBLEM_SCHEMA: Final[Json] = {
-    "type": "object",
-    "description": "RFC 9457.",
-    "required": ["type", "title", "status", "detail", "reason"],
-    "properties": {
-        "type": {
-            "type": "string",
-            "format": "uri-reference",
-            "description": "Leads to the problem's description here.",
-        },
-        "title": {"type": "string"},
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": {"type": "string"},
-        "reason": {"type": "string", "description": "A word to go by."},
-    },
-}
-_PROBLEM_CONTENT: Final[Json] = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-
-_STATUS_SCHEMA: Final[Json] = {
-    "type": "object",
-    "required": ["job_id", "operation", "status", "attempts"],
-    "properties": {
-        "job_id": {"type": "string"},
-        "operation": {"type": "string"},
-        "status": {
-            "enum": ["completed", "running", "waiting"],
-            "description": "`waiting`: begun and not finished, and nobody is at it now; a rejected job stays so.",
-        },
-        "attempts": {"type": "integer", "minimum": 0},
-        "first_seen": {"type": "string", "format": "date-time"},
-        "last_error": {"type": "string", "description": "The type of the last attempt's error."},
-        "answer": {"description": "Of a completed job."},
-        "answer_omitted": {"type": "string", "description": "Why the answer could not be kept."},
-    },
-}
-_ACCEPTED_SCHEMA: Final[Json] = {
-    "type": "object",
-    "required": ["job_id", "operation", "status"],
-    "properties": {
-        "job_id": {"type": "string"},
-        "operation": {"type": "string"},
-        "status": {"const": "accepted"},
-    },
-}
