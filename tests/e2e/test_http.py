@@ -100,9 +100,9 @@ def call(worker: Watched, url: str, *, signed: bool = True) -> tuple[int, Any]:
 def test_the_bundle_has_everything_that_the_door_needs(tmp_path: Path) -> None:
     """Under Lambda's own runtime client, with what the runtime brings and nothing else."""
     settings = {"IDEMPOTENCY_TABLE": TABLE, "JOBS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/000000000000/jobs"}
+    bundle = build(Architecture(HOST_ARCHITECTURE))  # before the environment of whoever builds it is hidden
     with emulated() as aws:
         environment = aws.environment() | settings
-        bundle = build(Architecture(HOST_ARCHITECTURE))
         with sandbox(bundle, tmp_path, environment, handler="entrypoints.http_api.handler") as started:
             assert started.log.read_text() == ""
             first, again = (started.api.invoke(post(jwt(), "bundled")).body for _ in range(2))
