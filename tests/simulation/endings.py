@@ -37,7 +37,8 @@ class Ending:
         match self.trace.outcome:
             case Executed(answer):
                 stored = self.oracle.stored.get(self.trace.job.key, {})
-                return None if self.seen is not None and stored.get(answer) is self.seen else f"{answer} is not stored"
+                is_ours = any(seen is self.seen for seen in stored.get(answer, ()))
+                return None if is_ours else f"{answer} is not stored"
             case Skipped(answer):
                 return self._answered(answer)
             case Deferred(until):
@@ -60,12 +61,14 @@ class Ending:
 
     def _answered(self, answer: Answer) -> str | None:
         """Only by a record of the same payload whose retention runs, by the clock of who asks."""
-        source = self.oracle.stored.get(self.trace.job.key, {}).get(answer)
-        if source is None or source.completed_expires_at is None:
-            return f"answered with what was never stored: {answer}"
+        sources = self.oracle.stored.get(self.trace.job.key, {}).get(answer, [])
+        wrong = [self._answered_by(source) for source in sources]
+        return None if None in wrong else next(iter(wrong), f"answered with what was never stored: {answer}")
+
+    def _answered_by(self, source: AttemptSeen) -> str | None:
         if source.fingerprint != self.trace.job.fingerprint:
             return "answered though its payload is another"
-        if source.completed_expires_at < self.now - self.trace.duration:
+        if source.completed_expires_at is None or source.completed_expires_at < self.now - self.trace.duration:
             return "answered by a record whose retention is over"
         return None
 

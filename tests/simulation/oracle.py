@@ -33,7 +33,9 @@ class Oracle:
     by_fence: dict[tuple[str, int | None], AttemptSeen] = field(default_factory=dict)
     tries: StoreTries = field(default_factory=StoreTries)
     identities: dict[JobKey, Identity] = field(default_factory=dict)
-    stored: dict[JobKey, dict[Answer, AttemptSeen]] = field(default_factory=dict)
+    stored: dict[JobKey, dict[Answer, list[AttemptSeen]]] = field(default_factory=dict)
+    """Whose answers: one that was omitted is equal to another's."""
+
     versions: dict[JobKey, list[tuple[int, Record | None]]] = field(default_factory=dict)
     first_of_life: dict[JobKey, int] = field(default_factory=dict)
 
@@ -85,7 +87,7 @@ class Oracle:
         text = "null" if seen.big else f'{{"by":"{claim.owner}"}}'
         if answer.text != text or (answer.omitted or "").startswith("too_large") != seen.big:
             self.fail(f"the stored answer is not its owner's: {answer}")
-        self.stored.setdefault(claim.key, {})[answer] = seen
+        self.stored.setdefault(claim.key, {}).setdefault(answer, []).append(seen)
         seen.completed, seen.completed_expires_at = True, record.expires_at
 
     def released(self, claim: Claim, error: str, forget_payload: bool) -> None:
