@@ -14,7 +14,8 @@ from domain.job import Job
 from domain.outcome import Deferred, Executed, Failed, Failure, Skipped
 from domain.record import Acquired, Claim
 from tests.support.aws import TABLE, dynamodb_store, in_process
-from tests.support.aws_faults import aws_requests
+from tests.support.aws_faults import AwsFault, aws_requests
+from tests.support.cli import onejob
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.sqs import Context, Worker, event, record
@@ -64,6 +65,18 @@ def test_E03_near_the_margin_a_claim_is_not_tried_again() -> None:
     worker.handle(record("m", BODY), seconds=5.01)
     assert worker.store.calls["claim"] == 1
     assert worker.events.traces[0].outcome == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+
+
+@pytest.mark.usefixtures("aws")
+def test_E05_a_ttl_that_cannot_be_told_or_is_not_set_up_fails_and_names_the_table() -> None:
+    plans: list[tuple[AwsFault, str]] = [("ok", "TTL of records: is DISABLED"), ("denied", "is denied")]
+    for fault, told in plans:
+        with aws_requests(DescribeTimeToLive=[fault]):
+            result = onejob("doctor", "--table", TABLE)
+        (line,) = [line for line in result.stdout.splitlines() if "TTL of" in line]
+        assert (result.exit_code, line.split()[0]) == (1, "fail")
+        assert f"TTL of {TABLE}" in line
+        assert told in line
 
 
 def test_E07_a_repeat_in_the_same_process_is_answered() -> None:

@@ -45,7 +45,7 @@ def aws_requests(**plans: Sequence[AwsFault]) -> Iterator[Requests]:
 
     def respond(self: Endpoint, request: Any, operation: Any, *rest: Any) -> Any:
         seen.count[operation.name] += 1
-        seen.bodies.setdefault(operation.name, []).append(json.loads(request.body))
+        seen.bodies.setdefault(operation.name, []).append(_body(request))
         if operation.name in seen.awaited:
             seen.awaited[operation.name].set()
         plan = left.get(operation.name)
@@ -66,3 +66,12 @@ def aws_requests(**plans: Sequence[AwsFault]) -> Iterator[Requests]:
 
     with patch.object(Endpoint, "_do_get_response", respond):
         yield seen
+
+
+def _body(request: Any) -> dict[str, Any]:
+    """Empty where the service does not speak JSON (STS)."""
+    try:
+        body: dict[str, Any] = json.loads(request.body)
+    except (TypeError, ValueError):
+        return {}
+    return body

@@ -36,6 +36,11 @@ class DeadLetter:
     attributes: dict[str, dict[str, Any]]
 
 
+def is_legal(text: str) -> bool:
+    """Whether SQS carries every character of it."""
+    return re.search(_ILLEGAL, text) is None
+
+
 def first_sent(message: Message) -> datetime | None:
     """When the job was first sent: an earlier burial remembers it, since a redrive sends anew."""
     sent = message.sent_at

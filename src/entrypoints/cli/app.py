@@ -10,8 +10,11 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from entrypoints.cli.dlq_app import dlq
+from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.local_app import local
 from entrypoints.cli.serve_app import serve
+from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.work_app import work
 from entrypoints.settings import Backend
 
@@ -28,6 +31,9 @@ app = typer.Typer(
 app.add_typer(local, name="local")
 app.command()(work)
 app.command()(serve)
+app.command("doctor")(doctor)
+app.command("send")(send_jobs)
+app.add_typer(dlq, name="dlq")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,165 @@
+"""Looking into a dead-letter queue: letters are received, held for a while, and put back or sent on.
+
+SQS has no other way to look. On a FIFO queue it gives out nothing more of a message group while a letter of it is held.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import batched
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from adapters.sqs.dead_letter import ATTRIBUTE, first_sent
+from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.message import Message, read_event
+from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.received import lambda_event
+from domain.errors import InvalidJobError
+from domain.job import Job
+from domain.job_factory import JobFactory
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+HOLD_SECONDS: Final = 60
+"""For which others do not see a letter that was received, should nobody put it back."""
+
+LOOK_SECONDS: Final = 1
+"""A long poll asks every server of the queue: an empty answer means that nothing is visible."""
+
+BATCH: Final = 10
+_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter that is held. `attributes` are as SendMessage takes them."""
+
+    message: Message
+    attributes: dict[str, Any]
+    note: dict[str, Any]
+
+    @property
+    def reason(self) -> str | None:
+        """Why the worker gave it up; None where SQS itself moved it there."""
+        return self._text("reason")
+
+    @property
+    def detail(self) -> str | None:
+        return self._text("detail")
+
+    @property
+    def error_type(self) -> str | None:
+        return self._text("error_type")
+
+    @property
+    def attempts(self) -> int | None:
+        return self._count("attempts")
+
+    @property
+    def receives(self) -> int | None:
+        return self._count("receives")
+
+    @property
+    def source_message_id(self) -> str:
+        """Of the message that was given up. What SQS moves keeps its id."""
+        return self._text("message_id") or self.message.message_id
+
+    @property
+    def first_sent(self) -> datetime | None:
+        return first_sent(self.message)
+
+    def job(self, factory: JobFactory) -> Job | None:
+        """The job inside; None where there is none."""
+        try:
+            return factory.job(unwrap(self.message.body))
+        except (InvalidJobError, S3TestEventError):
+            return None
+
+    def _text(self, name: str) -> str | None:
+        value = self.note.get(name)
+        return value if isinstance(value, str) and value else None
+
+    def _count(self, name: str) -> int | None:
+        value = self.note.get(name)
+        return value if type(value) is int else None
+
+
+@dataclass(slots=True)
+class LetterBox:
+    """One dead-letter queue. Raises `QueueUnavailableError`. `held` maps the ids of letters to receipt handles."""
+
+    client: "SQSClient"
+    url: str
+    arn: str
+    held: dict[str, str] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+
+    def letters(self) -> Iterator[Letter]:
+        """Each letter once, held from then on, until none is visible any more."""
+        while received := self._receive():
+            new = [message for message in received if message["MessageId"] not in self._seen]
+            self.held.update({message["MessageId"]: message["ReceiptHandle"] for message in received})
+            self._seen.update(message["MessageId"] for message in new)
+            if not new:  # those that were read first are visible again
+                return
+            for message, raw in zip(read_event(lambda_event(new, self.arn)), new, strict=True):
+                yield Letter(message, dict(raw.get("MessageAttributes", {})), note(message))
+
+    def _receive(self) -> list[Any]:
+        with _translated("ReceiveMessage"):
+            answer = self.client.receive_message(
+                QueueUrl=self.url,
+                MaxNumberOfMessages=BATCH,
+                VisibilityTimeout=HOLD_SECONDS,
+                WaitTimeSeconds=LOOK_SECONDS,
+                MessageSystemAttributeNames=["All"],
+                MessageAttributeNames=["All"],
+            )
+        return list(answer.get("Messages", ()))
+
+    def delete(self, letter: Letter) -> None:
+        """It was sent on."""
+        handle = self.held[letter.message.message_id]
+        with _translated("DeleteMessage"):
+            self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
+        del self.held[letter.message.message_id]
+
+    def put_back(self) -> int:
+        """Make every held letter visible at once; how many were not: they are within `HOLD_SECONDS`."""
+        failed = 0
+        handles, self.held = list(self.held.values()), {}
+        for batch in batched(handles, BATCH, strict=False):
+            try:
+                answer = self.client.change_message_visibility_batch(
+                    QueueUrl=self.url,
+                    Entries=[
+                        {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": 0}
+                        for number, handle in enumerate(batch)
+                    ],
+                )
+                failed += len(answer.get("Failed", ()))
+            except _ERRORS:
+                failed += len(batch)
+        return failed
+
+
+def note(message: Message) -> dict[str, Any]:
+    """What the worker wrote when it buried this; empty where it did not."""
+    try:
+        facts = json.loads(message.attributes[ATTRIBUTE]["stringValue"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+@contextmanager
+def _translated(request: str) -> Iterator[None]:
+    try:
+        yield
+    except _ERRORS as error:
+        raise QueueUnavailableError(f"SQS {request}: {type(error).__name__}") from error

@@ -1,0 +1,159 @@
+"""`onejob dlq list`: what waits in the dead-letter queue, and why."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
+from adapters.system import SystemClock
+from domain.job import Job
+from domain.job_factory import JobFactory
+from entrypoints.cli.aws import Aws
+from entrypoints.cli.ending import checked_namespace, checked_url
+from entrypoints.cli.run_view import say
+from entrypoints.cli.tables import ago, iso, print_line, print_object, print_table
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+BY_SQS: Final = "moved by SQS"
+"""In place of a reason where the worker left none: it was received too often without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """What the command line asks for."""
+
+    url: str
+    namespace: str
+    job_id: str | None
+    reason: str | None
+    limit: int
+    as_json: bool
+    show_payload: bool
+    region: str | None
+    endpoint_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which letters are meant."""
+
+    job_id: str | None = None
+    reason: str | None = None
+
+    def has(self, letter: Letter, job: Job | None) -> bool:
+        reason = letter.reason or BY_SQS
+        return self.job_id in (None, job.job_id if job else None) and self.reason in (None, reason)
+
+
+def list_letters(options: ListOptions) -> int:
+    """Print them, put them back, and answer the exit status."""
+    from domain.business import OPERATIONS
+
+    client = Aws(options.region, options.endpoint_url).client("sqs")
+    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    warn_of_own_redrive(attributes)
+    factory = JobFactory(checked_namespace(options.namespace), OPERATIONS)
+    wanted = Wanted(options.job_id, options.reason)
+    now = SystemClock().now()
+    rows: list[dict[str, Any]] = []
+    box = LetterBox(client, options.url, attributes["QueueArn"])
+    shown, is_cut = 0, False
+    try:
+        for letter in box.letters():
+            job = letter.job(factory)
+            if not wanted.has(letter, job):
+                continue
+            if shown == options.limit:
+                is_cut = True
+                break
+            shown += 1
+            row = as_row(letter, job, now, show_payload=options.show_payload)
+            if options.as_json:
+                print_object(**row)
+            else:
+                rows.append(row)
+    finally:
+        put_back(box)
+    if not options.as_json:
+        _show(rows, now, show_payload=options.show_payload)
+    if is_cut:
+        say(f"there are more: --limit {options.limit * 10}")
+    elif attributes.get("FifoQueue") == "true" and wanted == Wanted() and shown < waiting(attributes):
+        of = waiting(attributes)
+        say(f"{shown} of about {of}: while one is looked at, a FIFO queue shows no more of its group")
+    return 0
+
+
+def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool) -> dict[str, Any]:
+    """For scripts, in a fixed order; without a job, `job_id` is null."""
+    return {
+        "job_id": job.job_id if job else None,
+        "operation": job.operation if job else None,
+        "tenant": job.tenant if job else None,
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "error_type": letter.error_type,
+        "attempts": letter.attempts,
+        "receives": letter.receives,
+        "first_sent": iso(letter.first_sent),
+        "age_seconds": int((now - letter.first_sent).total_seconds()) if letter.first_sent else None,
+        "message_id": letter.message.message_id,
+        **({"body": letter.message.body} if show_payload else {}),
+    }
+
+
+def queue_attributes(client: "SQSClient", url: str) -> dict[str, str]:
+    """All of them, by name."""
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    return {str(name): value for name, value in found.items()}
+
+
+def waiting(attributes: dict[str, str]) -> int:
+    """About so many messages are visible."""
+    return int(attributes.get("ApproximateNumberOfMessages", 0))
+
+
+def warn_of_own_redrive(attributes: dict[str, str]) -> None:
+    """To look is to receive, which a redrive policy counts."""
+    if attributes.get("RedrivePolicy"):
+        say(
+            "note: this queue has a redrive policy of its own: each look counts as a receive, and after so many SQS "
+            "moves a letter on. A dead-letter queue needs none"
+        )
+
+
+def put_back(box: LetterBox) -> None:
+    """Say so where it takes a while."""
+    if failed := box.put_back():
+        say(f"{failed} letters could not be put back: others see them again within {HOLD_SECONDS} s")
+
+
+def _show(rows: list[dict[str, Any]], now: datetime, *, show_payload: bool) -> None:
+    if not rows:
+        print_line("no dead letters")
+        return
+    headings = ["JOB", "OPERATION", "REASON", "DETAIL", "ATTEMPTS", "RECEIVES", "FIRST SENT", "MESSAGE"]
+    if show_payload:
+        headings.append("BODY")
+    rows.sort(key=lambda row: (row["reason"] or BY_SQS, row["job_id"] or ""))
+    print_table(headings, [_cells(row, now) for row in rows])
+    reasons = Counter(row["reason"] or BY_SQS for row in rows)
+    print_line(f"{len(rows)} letters: {', '.join(f'{reason} {count}' for reason, count in reasons.most_common())}")
+
+
+def _cells(row: dict[str, Any], now: datetime) -> list[object]:
+    first = datetime.fromisoformat(row["first_sent"]) if row["first_sent"] else None
+    return [
+        row["job_id"],
+        row["operation"],
+        row["reason"] or BY_SQS,
+        ": ".join(filter(None, (row["detail"], row["error_type"]))),
+        row["attempts"],
+        row["receives"],
+        ago(first, now),
+        row["message_id"],
+        *([row["body"]] if "body" in row else []),
+    ]

@@ -1,0 +1,67 @@
+"""How an operator command ends: every foreseeable error is one line that says what mends it, and an exit status."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+
+from adapters.job_lines import UnreadableFileError
+from adapters.sqlite.database import UnusableDatabaseError
+from adapters.sqs.ports import QueueUnavailableError
+from domain.errors import InvalidJobError, StoreUnavailableError
+from domain.identity import NAME
+from entrypoints.cli.aws import AWS_ERRORS, explained, is_setting
+from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.run_view import say
+from entrypoints.settings import SettingError
+
+FOUND: Final = 1
+UNUSABLE: Final = 2
+INTERRUPTED: Final = 130
+QUEUE_URL: Final = re.compile(r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?")
+
+
+class NothingDoneError(Exception):
+    """What was asked for could not be done; the text says why and what would help."""
+
+
+@contextmanager
+def ended(command: str, on: str = "") -> Iterator[None]:
+    """Every foreseeable error is a line on standard error and an exit status; `on` is what AWS was asked about."""
+    try:
+        yield
+    except (SettingError, UnusableDatabaseError, UnusableOptionError, UnreadableFileError) as error:
+        _end(command, str(error), UNUSABLE)
+    except InvalidJobError as error:
+        _end(command, f"no such job can be: {error}", UNUSABLE)
+    except NothingDoneError as error:
+        _end(command, str(error), FOUND)
+    except (StoreUnavailableError, QueueUnavailableError) as error:
+        cause = error.__cause__
+        text = explained(cause, on) if isinstance(cause, AWS_ERRORS) and cause is not None else str(error)
+        _end(command, text, FOUND)
+    except AWS_ERRORS as error:
+        _end(command, explained(error, on), UNUSABLE if is_setting(error) else FOUND)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def checked_url(text: str, option: str) -> str:
+    """The URL of a queue. Raises `UnusableOptionError`."""
+    if not QUEUE_URL.fullmatch(text):
+        raise UnusableOptionError(f"{option} {text}: expected the URL of an SQS queue")
+    return text
+
+
+def checked_namespace(text: str) -> str:
+    """First part of each key. Raises `UnusableOptionError`."""
+    if not NAME.fullmatch(text):
+        raise UnusableOptionError(f"--namespace {text}: expected 1 to 64 of A-Z a-z 0-9 _ -")
+    return text
+
+
+def _end(command: str, text: str, status: int) -> None:
+    say(f"onejob {command}: {text}")
+    raise typer.Exit(status) from None
