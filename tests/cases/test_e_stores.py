@@ -7,6 +7,7 @@ from datetime import timedelta
 import boto3
 import pytest
 
+from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.errors import PermanentError
@@ -15,7 +16,7 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Skipped
 from domain.record import Acquired, Claim
 from tests.support.aws import TABLE, dynamodb_store, in_process
 from tests.support.aws_faults import AwsFault, aws_requests
-from tests.support.cli import onejob
+from tests.support.cli import objects, onejob
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.sqs import Context, Worker, event, record
@@ -84,6 +85,28 @@ def test_E07_a_repeat_in_the_same_process_is_answered() -> None:
     worker.handle(record("a", BODY))
     worker.handle(record("b", BODY))
     assert [type(trace.outcome) for trace in worker.events.traces] == [Executed, Skipped]
+
+
+@pytest.mark.usefixtures("aws")
+def test_E10_one_job_is_found_by_its_id_shown_and_evicted_only_as_it_was_shown_and_audited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("IDEMPOTENCY_TABLE", TABLE)
+    monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "test")
+    store = dynamodb_store(SystemClock(), timedelta(days=1))
+    held = store.claim(JOB, owner="a", lease=timedelta(seconds=60))
+    assert isinstance(held, Acquired)
+    (running,) = objects(onejob("show", "1", "--json"))
+    assert (running["status"], running["attempts"], running["key"]) == ("running", 1, str(JOB.key))
+    assert running["lease_until"]
+    assert running["fingerprint"] == JOB.fingerprint
+    assert onejob("forget", "1", "--yes").exit_code == 1  # a worker holds it
+    store.complete(held.claim, Answer('"secret"'))
+    assert objects(onejob("show", "1", "--json", "--show-payload"))[0]["answer"] == '"secret"'
+    evicted = onejob("forget", "1", "--yes", "--json")
+    audited = json.loads(evicted.stderr)
+    assert (audited["event"], audited["before"]["epoch"], audited["after"]["epoch"]) == ("job_forgotten", 1, 2)
+    assert ":assumed-role/" in audited["who"] or ":user/" in audited["who"] or ":root" in audited["who"]
 
 
 def test_E11_a_task_longer_than_every_visibility_timeout_runs_once() -> None:

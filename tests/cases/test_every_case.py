@@ -20,7 +20,6 @@ DECLINED = {
 LATER = {
     "E05": "operator commands (doctor)",
     "C09": "the HTTP door",
-    "E10": "operator commands (show, forget)",
 }
 
 

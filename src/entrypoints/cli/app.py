@@ -12,6 +12,7 @@ import typer
 
 from entrypoints.cli.dlq_app import dlq
 from entrypoints.cli.doctor_app import doctor
+from entrypoints.cli.jobs_app import forget, list_jobs, show
 from entrypoints.cli.local_app import local
 from entrypoints.cli.serve_app import serve
 from entrypoints.cli.send_app import send_jobs
@@ -32,7 +33,10 @@ app.add_typer(local, name="local")
 app.command()(work)
 app.command()(serve)
 app.command("doctor")(doctor)
+app.command("forget")(forget)
+app.command("list")(list_jobs)
 app.command("send")(send_jobs)
+app.command("show")(show)
 app.add_typer(dlq, name="dlq")
 
 

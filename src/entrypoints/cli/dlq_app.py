@@ -6,11 +6,14 @@ import typer
 
 from entrypoints.cli.options import (
     AsJson,
+    BackendName,
+    DbFile,
     DeadLetterUrl,
     EndpointUrl,
     Namespace,
     Region,
     ShowPayload,
+    TableName,
 )
 
 dlq = typer.Typer(help="The dead-letter queue: look into it, and send what is mended back.", no_args_is_help=True)
@@ -56,3 +59,81 @@ def list_(
     )
     with ended("dlq list", dead_letter_url):
         raise typer.Exit(list_letters(options))
+
+
+@dlq.command()
+def redrive(
+    dead_letter_url: DeadLetterUrl,
+    queue_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="QUEUE_URL",
+            metavar="URL",
+            help="Where to send (default: the queue whose redrive policy names this one).",
+        ),
+    ] = None,
+    job_id: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Letters of this job; may be repeated.")
+    ] = None,
+    reason: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Letters buried for this; repeatable.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every letter.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Run completed jobs again (their records are forgotten); send what is too old."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    most: Annotated[int | None, typer.Option("--max", min=1, metavar="N", help="At most so many letters.")] = None,
+    as_json: AsJson = False,
+    backend: BackendName = None,
+    table: TableName = None,
+    db: DbFile = None,
+    namespace: Namespace = "onejob",
+    region: Region = None,
+    endpoint_url: EndpointUrl = None,
+) -> None:
+    """Send dead letters back to their queue, knowing what is on record.
+
+    A job that failed runs again. One that is completed is only answered, and
+    said so; with --force its record is forgotten first (another epoch, other
+    effect keys, an audit line) and it runs again. A letter that was first
+    sent longer ago than records are kept is left (stale_redrive): it may have
+    run before; with --force it is sent as if it were new. A job whose lease
+    is running is never forgotten here.
+
+    Each letter is sent first and deleted then. Killed in between, a letter is
+    in both queues: its job still runs once. Before a second --force after
+    that, look with `onejob show`. A FIFO queue gets the letter in its group,
+    behind what is there.
+
+    Exit status: 0 all were sent; 1 some were left, or there were none, or
+    AWS refused; 2 unusable arguments or settings; 130 interrupted;
+    143 terminated. What is not sent is put back, on Ctrl-C too.
+    """
+    from entrypoints.cli.dlq_redrive import RedriveOptions
+    from entrypoints.cli.dlq_redrive import redrive as run
+    from entrypoints.cli.ending import ended
+    from entrypoints.cli.records import RecordsOptions
+
+    options = RedriveOptions(
+        url=dead_letter_url,
+        queue_url=queue_url,
+        job_ids=frozenset(job_id or ()),
+        reasons=frozenset(reason or ()),
+        everything=everything,
+        force=force,
+        dry_run=dry_run,
+        most=most,
+        as_json=as_json,
+        records=RecordsOptions(
+            backend=backend,
+            table=table,
+            db=db,
+            namespace=namespace,
+            region=region,
+            endpoint_url=endpoint_url,
+        ),
+    )
+    with ended("dlq redrive", dead_letter_url):
+        raise typer.Exit(run(options))

@@ -1,0 +1,72 @@
+"""Sending a dead letter to the queue that it came from: what it says of its age goes with it."""
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES
+from adapters.sqs.letters import Letter
+from adapters.sqs.ports import QueueUnavailableError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
+
+
+def send_back(client: "SQSClient", url: str, letter: Letter, *, forget_age: bool = False) -> str:
+    """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same.
+
+    `client` must not try again by itself. A FIFO queue gets the same group, and an id that tells this redrive from the
+    message's own sending and is the same should this letter be sent back once more.
+    """
+    options: dict[str, Any] = {}
+    if attributes := attributes_of(letter, forget_age=forget_age):
+        options["MessageAttributes"] = attributes
+    if url.endswith(".fifo"):
+        options["MessageGroupId"] = letter.message.group_id or letter.message.message_id
+        options["MessageDeduplicationId"] = f"redrive-{letter.message.message_id}"
+    try:
+        return client.send_message(QueueUrl=url, MessageBody=letter.message.body, **options)["MessageId"]
+    except _ERRORS as error:
+        raise QueueUnavailableError(f"SQS SendMessage: {type(error).__name__}") from error
+
+
+def source_url(client: "SQSClient", dead_letter_url: str) -> str | None:
+    """The one queue whose redrive policy names this one; None where there is none, or several, or nobody knows."""
+    try:
+        pages = client.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=dead_letter_url)
+        urls = [url for page in pages for url in page.get("queueUrls", ())]
+    except _ERRORS as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "InvalidAction":
+            return None  # an emulator's
+        raise QueueUnavailableError(f"SQS ListDeadLetterSourceQueues: {type(error).__name__}") from error
+    return urls[0] if len(urls) == 1 else None
+
+
+def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:
+    """As they came. The new message's own time would make it young: `first_sent` stays in `onejob`, where the worker
+    looks for it, and is added to what SQS moved by itself if there is room.
+    """
+    attributes = dict(letter.attributes)
+    if forget_age:
+        young = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
+        attributes.pop(ATTRIBUTE, None)
+        return {**attributes, ATTRIBUTE: _text(young)} if young else attributes
+    if ATTRIBUTE not in attributes and letter.first_sent is not None and _has_room(letter):
+        attributes[ATTRIBUTE] = _text({"first_sent": round(letter.first_sent.timestamp() * 1000)})
+    return attributes
+
+
+def _text(facts: dict[str, Any]) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": json.dumps(facts)}
+
+
+def _has_room(letter: Letter) -> bool:
+    sizes = (
+        len(name.encode()) + len(one["DataType"]) + len(one.get("BinaryValue") or one.get("StringValue", "").encode())
+        for name, one in letter.attributes.items()
+    )
+    taken = len(letter.message.body.encode(errors="surrogatepass")) + sum(sizes)
+    return len(letter.attributes) < MAX_ATTRIBUTES and taken + 100 <= MAX_BYTES

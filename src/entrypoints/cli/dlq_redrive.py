@@ -1,0 +1,184 @@
+"""`onejob dlq redrive`: letters back to their source. Each is sent first and deleted then: never lost, perhaps doubled.
+
+The record of each job is looked at before (redrive_rules.py).
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from adapters.sqs.letters import Letter, LetterBox
+from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.redrive import send_back, source_url
+from domain.errors import LeaseHeldError, RecordChangedError
+from domain.job import Job
+from domain.job_factory import JobFactory
+from domain.record import Record
+from entrypoints.cli.aws import AWS_ERRORS, explained
+from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_own_redrive
+from entrypoints.cli.ending import FOUND, NothingDoneError, checked_url
+from entrypoints.cli.progress import Ticker
+from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
+from entrypoints.cli.redrive_rules import Decision, Verdict, decide
+from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.tables import print_line, print_object, print_table
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+MEANING = {
+    Verdict.RUNS: "runs again",
+    Verdict.WAITS: "runs when the lease that is held is over",
+    Verdict.ANSWERED: "is done already: answered from the record",
+    Verdict.NO_JOB: "left: no job inside; it would be buried again (--force sends it)",
+    Verdict.STALE: "left: older than the retention of records, it may have run before (--force sends it)",
+    Verdict.MISMATCH: "left: its record has another payload; it would be buried again (--force forgets the record)",
+    Verdict.CAME_BACK: "left: it was sent and is back already",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveOptions:
+    """What the command line asks for."""
+
+    url: str
+    queue_url: str | None
+    job_ids: frozenset[str]
+    reasons: frozenset[str]
+    everything: bool
+    force: bool
+    dry_run: bool
+    most: int | None
+    as_json: bool
+    records: RecordsOptions
+
+
+@dataclass(slots=True)
+class Redriver:
+    """One redrive. `sent_ids` are those that its messages now have: one that is buried again is known by them."""
+
+    options: RedriveOptions
+    box: LetterBox
+    sender: "SQSClient"
+    target: str
+    records: Records
+    who: str | None = None
+    sent_ids: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def take(self, letter: Letter, job: Job | None) -> dict[str, Any]:
+        """What became of it. Raises `QueueUnavailableError`, `StoreUnavailableError`: then it is where it was."""
+        record = None if job is None else self.records.admin.look(job.key)
+        decision = self._decide(letter, job, record)
+        note = ""
+        if decision.send and not self.options.dry_run:
+            if decision.forget and record is not None:
+                note = self._forget(record, letter)
+            if not note:
+                self.sent_ids.add(send_back(self.sender, self.target, letter, forget_age=decision.forget_age))
+                self.box.delete(letter)
+        is_sent = decision.send and not note
+        self.counts["sent" if is_sent else "left"] += 1
+        return {
+            "job_id": job.job_id if job else None,
+            "operation": job.operation if job else None,
+            "reason": letter.reason,
+            "message_id": letter.message.message_id,
+            "verdict": decision.verdict,
+            "sent": is_sent and not self.options.dry_run,
+            "forgotten": decision.forget and is_sent and not self.options.dry_run,
+            "explanation": note or MEANING[decision.verdict],
+        }
+
+    def _decide(self, letter: Letter, job: Job | None, record: Record | None) -> Decision:
+        if letter.source_message_id in self.sent_ids or letter.message.message_id in self.sent_ids:
+            return Decision(Verdict.CAME_BACK, send=False)
+        now, retention = self.records.clock.now(), self.records.settings.retention
+        return decide(letter, job, record, now=now, retention=retention, force=self.options.force)
+
+    def _forget(self, record: Record, letter: Letter) -> str:
+        """Why it cannot be, if so."""
+        self.who = self.who or self.records.who()
+        try:
+            after = self.records.admin.forget(record)
+        except (RecordChangedError, LeaseHeldError) as error:
+            return f"left: {error}"
+        audit(self.who, record, after, self.records.clock.now(), message_id=letter.message.message_id)
+        return ""
+
+
+def redrive(options: RedriveOptions) -> int:
+    """Send them back, and answer the exit status."""
+    from domain.business import OPERATIONS
+
+    if not (options.job_ids or options.reasons or options.everything):
+        raise UnusableOptionError("say which letters: --job-id ID, --reason CODE, or --all")
+    aws = options.records.aws
+    client = aws.client("sqs")
+    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    warn_of_own_redrive(attributes)
+    target = _target(client, options)
+    with open_records(options.records) as records:
+        box = LetterBox(client, options.url, attributes["QueueArn"])
+        redriver = Redriver(options, box, aws.client("sqs", tries=1), target, records)
+        return _run(redriver, JobFactory(records.settings.namespace, OPERATIONS))
+
+
+def _run(redriver: Redriver, factory: JobFactory) -> int:
+    options, rows = redriver.options, []
+    trouble: Exception | None = None
+    try:
+        with Ticker() as ticker:
+            for letter in redriver.box.letters():
+                job = letter.job(factory)
+                if not _is_wanted(options, letter, job):
+                    continue
+                row = redriver.take(letter, job)
+                if options.as_json:
+                    print_object(**row)
+                rows.append(row)
+                ticker.tell(f"{redriver.counts['sent']:,} sent, {redriver.counts['left']:,} left")
+                if options.most is not None and len(rows) >= options.most:
+                    break
+    except QueueUnavailableError as error:
+        trouble = error
+    finally:
+        put_back(redriver.box)
+        if not options.as_json:
+            _show(rows)
+            _sum_up(redriver)
+    if trouble is not None:
+        cause = trouble.__cause__
+        text = explained(cause, redriver.target) if isinstance(cause, AWS_ERRORS) and cause else str(trouble)
+        raise NothingDoneError(f"stopped: {text}; the letter at hand is where it was, and perhaps sent too: run again")
+    return 0 if redriver.counts["sent"] and not redriver.counts["left"] else FOUND
+
+
+def _is_wanted(options: RedriveOptions, letter: Letter, job: Job | None) -> bool:
+    by_job = not options.job_ids or (job is not None and job.job_id in options.job_ids)
+    return by_job and (not options.reasons or (letter.reason or BY_SQS) in options.reasons)
+
+
+def _target(client: "SQSClient", options: RedriveOptions) -> str:
+    url = options.queue_url or source_url(client, options.url)
+    if url is None:
+        raise UnusableOptionError("not one queue names this as its dead-letter queue: --queue-url says where to send")
+    if checked_url(url, "--queue-url").endswith(".fifo") != options.url.endswith(".fifo"):
+        raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
+    return url
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    if rows:
+        cells = [[row["job_id"], row["operation"], row["reason"] or BY_SQS, row["explanation"]] for row in rows]
+        print_table(["JOB", "OPERATION", "REASON", "WHAT BECOMES OF IT"], cells)
+
+
+def _sum_up(redriver: Redriver) -> None:
+    counts = redriver.counts
+    if not counts.total():
+        print_line("no such letters")
+    elif redriver.options.dry_run:
+        print_line(f"{counts['sent']} would be sent to {redriver.target}, {counts['left']} left")
+    else:
+        print_line(f"{counts['sent']} sent to {redriver.target}, {counts['left']} left")

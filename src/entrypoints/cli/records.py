@@ -1,0 +1,135 @@
+"""The store of records, opened for an operator: which one, whose job, and who is asking."""
+
+import getpass
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.identity import JobKey, clean_id, clean_name, job_key
+from domain.ports.clock import Clock
+from domain.ports.store_admin import StoreAdmin
+from domain.record import Record
+from entrypoints.cli.aws import AWS_ERRORS, Aws, explained
+from entrypoints.cli.run_view import say
+from entrypoints.cli.tables import iso
+from entrypoints.container import Container
+from entrypoints.settings import Backend, SettingError, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsOptions:
+    """Where records are: as in a worker's environment, unless told otherwise."""
+
+    backend: str | None = None
+    table: str | None = None
+    db: str | None = None
+    namespace: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+
+    @property
+    def aws(self) -> Aws:
+        return Aws(self.region, self.endpoint_url)
+
+    def settings(self, environment: Mapping[str, str]) -> Settings:
+        """Raises `SettingError`."""
+        named = {
+            "IDEMPOTENCY_BACKEND": self.backend or ("dynamodb" if self.table else "sqlite" if self.db else None),
+            "IDEMPOTENCY_TABLE": self.table,
+            "IDEMPOTENCY_DB": self.db,
+            "IDEMPOTENCY_NAMESPACE": self.namespace,
+        }
+        told = {name: value for name, value in named.items() if value is not None}
+        settings = Settings.from_environment({**environment, **told})
+        if settings.backend is Backend.MEMORY:
+            raise SettingError(
+                "IDEMPOTENCY_BACKEND=memory is gone with its process: --table NAME or --db FILE says where records are"
+            )
+        return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An open store, as its operator uses it."""
+
+    settings: Settings
+    admin: StoreAdmin
+    clock: Clock
+    aws: Aws
+
+    def key(self, job_id: str, operation: str, tenant: str | None) -> JobKey:
+        """Raises `InvalidJobError`."""
+        identity = clean_id(job_id, "job_id")
+        whose = None if tenant is None else clean_id(tenant, "tenant")
+        return job_key(self.settings.namespace, clean_name(operation, "operation"), identity, whose)
+
+    def who(self) -> str:
+        """For the audit: AWS's name of the caller, or this machine's user."""
+        user = f"{getpass.getuser()}@{os.uname().nodename}"
+        if self.settings.backend is not Backend.DYNAMODB:
+            return user
+        try:
+            return self.aws.client("sts").get_caller_identity()["Arn"]
+        except AWS_ERRORS as error:
+            return f"{user} (AWS does not say who: {explained(error)})"
+
+
+@contextmanager
+def open_records(options: RecordsOptions) -> Iterator[Records]:
+    """Raises `SettingError`, `UnusableDatabaseError`."""
+    settings = options.settings(os.environ)
+    if settings.backend is Backend.SQLITE and not settings.db.exists():  # to look must not make one
+        raise SettingError(f"{settings.db}: there is no such file: --db, or IDEMPOTENCY_DB, names it")
+    container = Container()
+    container.settings.override(settings)
+    with _environment_of(options):
+        admin = container.admin()
+        try:
+            yield Records(settings, admin, container.clock(), options.aws)
+        finally:
+            close = getattr(admin, "close", None)
+            if close is not None:
+                close()
+
+
+@contextmanager
+def _environment_of(options: RecordsOptions) -> Iterator[None]:
+    """The container's clients are made as boto3 finds AWS: what was told goes where boto3 looks."""
+    told = {"AWS_DEFAULT_REGION": options.region, "AWS_ENDPOINT_URL": options.endpoint_url}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update({name: value for name, value in told.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def audit(who: str, before: Record, after: Record, now: datetime, **more: str) -> None:
+    """A line on standard error that tells who let which job run again."""
+    line = {
+        "event": "job_forgotten",
+        "at": iso(now),
+        "who": who,
+        "key": str(before.key),
+        "job_id": before.job_id,
+        "before": _audited(before),
+        "after": _audited(after),
+        **more,
+    }
+    say(json.dumps(line))
+
+
+def _audited(record: Record) -> dict[str, object]:
+    return {
+        "status": record.status,
+        "epoch": record.epoch,
+        "attempts": record.attempts,
+        "last_seen": iso(record.last_seen),
+    }

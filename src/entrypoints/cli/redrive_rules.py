@@ -1,0 +1,71 @@
+"""What a redrive may do with a letter: the rule, from the letter and the record of its job.
+
+    seen                                      without --force           with --force
+    ----------------------------------------------------------------------------------------------
+    no job inside                             left: no_job              sent
+    first sent longer ago than the retention  left: stale_redrive       sent as if it were new
+    live record, another payload              left: payload_mismatch    forgotten, then sent: runs
+    completed                                 sent: is answered         forgotten, then sent: runs
+    a lease that runs                         sent: waits for its end   the same
+    no record; over; lapsed; released         sent: runs                the same
+    came back during this redrive             left: came_back           the same
+
+A record whose lease runs is never forgotten here (`onejob forget --force` does).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from adapters.sqs.letters import Letter
+from domain.identity import comparable
+from domain.job import Job
+from domain.record import Record
+
+
+class Verdict(StrEnum):
+    """What becomes of the job when the letter is sent, or why it is not."""
+
+    RUNS = "runs"
+    WAITS = "waits"
+    ANSWERED = "answered"
+    NO_JOB = "no_job"
+    STALE = "stale_redrive"
+    MISMATCH = "payload_mismatch"
+    CAME_BACK = "came_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`forget` the record first; `forget_age` of the message."""
+
+    verdict: Verdict
+    send: bool = True
+    forget: bool = False
+    forget_age: bool = False
+
+
+def decide(
+    letter: Letter, job: Job | None, record: Record | None, *, now: datetime, retention: timedelta, force: bool
+) -> Decision:
+    """By the table above; that it came back is known to whoever sends."""
+    if job is None:
+        return Decision(Verdict.NO_JOB, send=force)
+    sent = letter.first_sent
+    is_stale = sent is not None and now - sent > retention
+    if is_stale and not force:
+        return Decision(Verdict.STALE, send=False)
+    if record is None or record.retention_is_over(now):
+        return Decision(Verdict.RUNS, forget_age=is_stale)
+    is_live = record.in_progress and not record.lease_is_over(now)
+    if comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint:
+        if not force or is_live:
+            return Decision(Verdict.MISMATCH, send=False)
+        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)
+    if is_live:
+        return Decision(Verdict.WAITS, forget_age=is_stale)
+    if record.in_progress:
+        return Decision(Verdict.RUNS, forget_age=is_stale)
+    if force:
+        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)
+    return Decision(Verdict.ANSWERED)

@@ -1,0 +1,247 @@
+"""`onejob dlq redrive`: what is on record decides, nothing is lost however it ends, and a job still runs once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.sqs.letters import LetterBox
+from adapters.sqs.redrive import source_url
+from adapters.system import SystemClock
+from tests.support.aws import dynamodb_store, in_process
+from tests.support.aws_faults import aws_requests
+from tests.support.cli import objects, onejob
+from tests.support.jobs import job
+from tests.support.redriven import World, redriven_world
+from tests.support.sqs_aws import make_queues
+
+ROOT = Path(__file__).parents[2]
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(params=[False], ids=["standard"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    with redriven_world(fifo=request.param) as made:
+        yield made
+
+
+def test_a_failed_job_runs_again_and_its_age_is_kept(world: World) -> None:
+    world.bury('{"job_id":"1"}')
+    (before,) = objects(onejob("dlq", "list", "--json"))
+    status, (row,) = world.redrive("--all")
+    assert (status, row["verdict"], row["sent"], row["forgotten"]) == (0, "runs", True, False)
+    assert world.letters == (0, 0)
+    (message,) = world.queues.receive(1)
+    note = json.loads(message["MessageAttributes"]["onejob"]["StringValue"])
+    assert datetime.fromtimestamp(note["first_sent"] // 1000, UTC) == datetime.fromisoformat(before["first_sent"])
+    assert world.queues.invoke(world.handle, [message]) == []
+    assert world.ran == [("#charge", 2)]
+
+
+def test_a_completed_job_is_answered_and_that_is_said(world: World) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    status, (row,) = world.redrive("--all")
+    assert (status, row["verdict"], row["sent"]) == (0, "answered", True)
+    assert "answered from the record" in row["explanation"]
+    world.work()
+    assert len(world.ran) == 1
+    assert world.letters == (0, 0)
+
+
+def test_with_force_a_completed_job_runs_in_another_epoch_and_it_is_audited(world: World) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["verdict"], row["forgotten"]) == (0, "runs", True)
+    (line,) = world.stderr.splitlines()
+    audited = json.loads(line)
+    assert (audited["event"], audited["job_id"], audited["after"]["epoch"]) == ("job_forgotten", "1", 2)
+    assert audited["message_id"] == row["message_id"]
+    world.work()
+    assert world.ran == [("#charge", 1), ("#2#charge", 2)]
+
+
+def test_what_is_older_than_records_are_kept_is_left_unless_forced(world: World) -> None:
+    world.broken = False
+    world.letter('{"job_id":"1"}', datetime.now(UTC) - 29 * DAY)
+    status, (row,) = world.redrive("--all")
+    assert (status, row["verdict"], row["sent"]) == (1, "stale_redrive", False)
+    assert world.letters == (1, 0)
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["sent"]) == (0, True)
+    world.work()
+    assert world.ran == [("#charge", 1)]
+    assert world.letters == (0, 0)
+
+
+def test_what_has_no_job_or_another_payload_is_left(world: World) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1","n":1}')
+    world.letter('{"job_id":"1","n":2}')
+    world.letter("nonsense")
+    status, rows = world.redrive("--all")
+    assert (status, {row["verdict"] for row in rows}) == (1, {"payload_mismatch", "no_job"})
+    assert world.letters == (2, 0)
+    assert world.queues.counts() == (0, 0)
+
+
+def test_a_lease_that_runs_is_never_taken_by_force(world: World) -> None:
+    dynamodb_store(SystemClock(), 28 * DAY).claim(job("1"), owner="other", lease=timedelta(minutes=5))
+    world.letter('{"job_id":"1"}')
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["verdict"], row["forgotten"], row["sent"]) == (0, "waits", False, True)
+
+
+def test_a_dry_run_tells_all_and_does_nothing(world: World) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    status, (row,) = world.redrive("--all", "--force", "--dry-run")
+    assert (status, row["verdict"], row["sent"], row["forgotten"]) == (0, "runs", False, False)
+    assert world.letters == (1, 0)
+    assert world.queues.counts() == (0, 0)
+    assert objects(onejob("show", "1", "--json"))[0]["epoch"] == 1
+
+
+def test_letters_are_picked_by_job_and_reason_and_number(world: World) -> None:
+    for number in range(4):
+        world.letter(f'{{"job_id":"{number}"}}', reason="odd" if number % 2 else "even")
+    assert [row["job_id"] for row in world.redrive("--job-id", "2")[1]] == ["2"]
+    assert [row["job_id"] for row in world.redrive("--reason", "odd", "--job-id", "3")[1]] == ["3"]
+    assert len(world.redrive("--all", "--max", "1")[1]) == 1
+    assert world.letters == (1, 0)
+    assert world.queues.counts() == (3, 0)
+    nothing = onejob("dlq", "redrive", "--job-id", "none")
+    assert (nothing.exit_code, nothing.stdout) == (1, "no such letters\n")
+
+
+def test_for_people_a_table_and_a_sum(world: World) -> None:
+    world.bury('{"job_id":"1","card":"secret"}')
+    result = onejob("dlq", "redrive", "--all")
+    _, row, summary = result.stdout.splitlines()
+    assert row.split() == ["1", "default", "broken", "runs", "again"]
+    assert summary == f"1 sent to {world.queues.url}, 0 left"
+    assert "secret" not in result.output
+
+
+def test_one_that_is_buried_again_meanwhile_is_not_sent_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.bury('{"job_id":"1"}')
+    world.broken = True
+    original = LetterBox.delete
+
+    def delete(self: LetterBox, letter: Any) -> None:
+        original(self, letter)
+        world.work()  # and the worker buries it at once
+
+    monkeypatch.setattr(LetterBox, "delete", delete)
+    status, rows = world.redrive("--all")
+    assert (status, [row["verdict"] for row in rows]) == (1, ["runs", "came_back"])
+    assert world.letters == (1, 0)
+
+
+# Whatever goes wrong on the way.
+
+
+def test_an_answer_that_was_lost_leaves_the_letter_and_the_job_runs_once(world: World) -> None:
+    world.bury('{"job_id":"1"}')
+    with aws_requests(SendMessage=["lost"]) as requests:
+        result = onejob("dlq", "redrive", "--all")
+    assert (result.exit_code, requests.count["SendMessage"]) == (1, 1)
+    assert "perhaps sent too: run again" in result.stderr
+    assert world.letters == (1, 0)
+    assert world.redrive("--all")[0] == 0
+    world.work(2)
+    assert world.ran == [("#charge", 2)]
+
+
+def test_ctrl_c_puts_back_what_is_not_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.letter('{"job_id":"1"}')
+    world.letter('{"job_id":"2"}')
+    original, calls = LetterBox.delete, []
+
+    def delete(self: LetterBox, letter: Any) -> None:
+        original(self, letter)
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LetterBox, "delete", delete)
+    assert onejob("dlq", "redrive", "--all").exit_code == 130
+    assert world.letters == (1, 0)
+    assert world.queues.counts() == (1, 0)
+
+
+KILLED = """
+import os, signal
+from adapters.sqs import letters
+letters.HOLD_SECONDS, letters.LOOK_SECONDS = 1, 0
+letters.LetterBox.delete = lambda self, letter: os.kill(os.getpid(), signal.SIGKILL)
+from entrypoints.cli.app import app
+app(["dlq", "redrive", "--all"])
+"""
+
+
+def test_killed_between_send_and_delete_a_letter_is_doubled_and_never_lost_and_its_job_runs_once(
+    world: World,
+) -> None:
+    world.bury('{"job_id":"1"}')
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=ROOT, env={**os.environ, "PYTHONPATH": "src"}, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert world.queues.counts() == (1, 0)
+    deadline = time.monotonic() + 10
+    while world.letters != (1, 0):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert world.redrive("--all")[0] == 0
+    world.work(2)
+    assert world.ran == [("#charge", 2)]
+    assert (world.letters, world.queues.counts()) == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
+def test_a_fifo_queue_gets_it_in_its_group_under_another_deduplication_id(world: World) -> None:
+    world.bury('{"job_id":"1"}', MessageGroupId="group-7", MessageDeduplicationId="d-1")
+    assert world.redrive("--all")[0] == 0
+    (message,) = world.queues.receive(1)
+    assert message["Attributes"]["MessageGroupId"] == "group-7"
+    assert message["Attributes"]["MessageDeduplicationId"].startswith("redrive-")
+    world.queues.invoke(world.handle, [message])
+    assert world.ran == [("#charge", 2)]
+
+
+# Where to.
+
+
+def test_the_source_is_found_by_its_redrive_policy_if_it_is_the_only_one() -> None:
+    with in_process():
+        queues = make_queues()
+        assert source_url(queues.sqs, queues.dead_letter_url) is None
+        arn = queues.arn.rpartition(":")[0] + ":dead"
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 100})
+        queues.sqs.set_queue_attributes(QueueUrl=queues.url, Attributes={"RedrivePolicy": policy})
+        assert source_url(queues.sqs, queues.dead_letter_url) == queues.url
+        queues.sqs.create_queue(QueueName="other", Attributes={"RedrivePolicy": policy})
+        assert source_url(queues.sqs, queues.dead_letter_url) is None
+
+
+def test_a_source_that_is_not_known_is_to_be_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUEUE_URL")
+    unknown = onejob("dlq", "redrive", "--all")
+    assert (unknown.exit_code, "--queue-url says where" in unknown.stderr) == (2, True)
+
+
+def test_nothing_is_sent_unless_it_is_said_what(world: World) -> None:
+    result = onejob("dlq", "redrive")
+    assert (result.exit_code, "--job-id ID, --reason CODE, or --all" in result.stderr) == (2, True)
