@@ -28,6 +28,7 @@ def main() -> None:
         key_arn=told.key_arn,
         stack_name=told.stack_name,
         http=told.http,
+        clean_up_hours=told.clean_up_hours,
         synthesizer=CliCredentialsStackSynthesizer() if told.own_credentials else None,
         env=Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=os.environ.get("CDK_DEFAULT_REGION")),
     )

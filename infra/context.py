@@ -17,6 +17,9 @@ KEY_ARN: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/([0-9a-f-
 NOT_OURS: Final = re.compile(r"@aws-cdk|aws:|aws-cdk:|cdk:|[a-z-]+:account=|(tree-metadata|cli-telemetry)$")
 """CDK keeps feature flags and looked-up values beside ours."""
 
+_OF_THE_STACK: Final = ("stack_name", "key_arn", "own_credentials", "clean_up_hours")
+MOST_CLEAN_UP_HOURS: Final = 744
+
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
@@ -27,6 +30,7 @@ class Deployment:
     key_arn: str | None = None
     own_credentials: bool = False
     http: HttpProps | None = None
+    clean_up_hours: int | None = None
 
 
 def deployment(context: Mapping[str, object]) -> Deployment:
@@ -41,7 +45,7 @@ def deployment(context: Mapping[str, object]) -> Deployment:
     for name, value in values.items():
         field, read = _READERS[name]
         told[field] = read(name, str(value).strip())
-    of_the_stack = {name: told.pop(name) for name in ("stack_name", "key_arn", "own_credentials") if name in told}
+    of_the_stack = {name: told.pop(name) for name in _OF_THE_STACK if name in told}
     http = _http(told)
     return Deployment(WorkerProps(**told), http=http, **of_the_stack)
 
@@ -63,6 +67,13 @@ def _whole(name: str, text: str) -> int:
 
 def _text(_: str, text: str) -> str:
     return text
+
+
+def _clean_up_hours(name: str, text: str) -> int:
+    hours = _whole(name, text)
+    if not 1 <= hours <= MOST_CLEAN_UP_HOURS:
+        raise WorkerPropsError(f"{name}={text!r}: expected hours, 1 to {MOST_CLEAN_UP_HOURS}")
+    return hours
 
 
 def _flag(name: str, text: str) -> bool:
@@ -103,6 +114,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "namespace": ("namespace", _matching(NAME, "1 to 64 characters of A-Z a-z 0-9 _ -")),
     "stack-name": ("stack_name", _matching(STACK_NAME, "a letter, then letters, digits and -, 91 in all")),
     "key-arn": ("key_arn", _matching(KEY_ARN, "the ARN of a KMS key")),
+    "clean-up": ("clean_up_hours", _clean_up_hours),
     "retention": ("retention_days", _whole),
     "queue-retention": ("queue_retention_days", _whole),
     "dead-letter-retention": ("dead_letter_retention_days", _whole),

@@ -13,6 +13,7 @@ from constructs import Construct
 from infra.bundle import Bundle
 from infra.http_door import HttpDoor
 from infra.http_props import HttpProps
+from infra.clean_up import CleanUp
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import OPERATION_STATEMENTS
 from infra.worker_props import Stage, WorkerProps
@@ -35,6 +36,7 @@ class LambdaIdempotencyStack(Stack):
         key_arn: str | None = None,
         stack_name: str | None = None,
         http: HttpProps | None = None,
+        clean_up_hours: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -55,6 +57,13 @@ class LambdaIdempotencyStack(Stack):
             alarm_topic=self.alarm_topic,
         )
         self.http = self._http_door(http, bundle) if http else None
+        self.clean_up = (
+            CleanUp(
+                self, "CleanUp", worker=self.worker, bundle=bundle, hours=clean_up_hours, alarm_topic=self.alarm_topic
+            )
+            if clean_up_hours
+            else None
+        )
         for statement in OPERATION_STATEMENTS:
             self.worker.role.add_to_policy(statement)
             if self.http:

@@ -17,7 +17,14 @@ from tests.support.template import KEY, app, folder_of, stack
 
 CONTEXTS: list[dict[str, str]] = [
     {},
-    {"stage": "prod", "fifo": "true", "alarm-email": "ops@example.com", "key-arn": KEY, "reserved-concurrency": "20"},
+    {
+        "stage": "prod",
+        "fifo": "true",
+        "alarm-email": "ops@example.com",
+        "key-arn": KEY,
+        "reserved-concurrency": "20",
+        "clean-up": "24",
+    },
 ]
 
 

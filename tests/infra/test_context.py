@@ -44,9 +44,11 @@ def test_everything_can_be_told() -> None:
             "stack-name": "billing-worker",
             "key-arn": KEY,
             "own-credentials": "true",
+            "clean-up": "24",
         }
     )
     assert (told.stack_name, told.key_arn, told.own_credentials) == ("billing-worker", KEY, True)
+    assert told.clean_up_hours == 24
     assert told.props == WorkerProps(
         stage=Stage.PROD,
         architecture=Architecture.X86_64,
@@ -87,6 +89,8 @@ def test_everything_can_be_told() -> None:
         ("timeout", ""),
         ("stack-name", "1st"),
         ("key-arn", "alias/mine"),
+        ("clean-up", "0"),
+        ("clean-up", "true"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:

@@ -38,6 +38,7 @@ def stack(root: App, context: Mapping[str, str]) -> LambdaIdempotencyStack:
         key_arn=told.key_arn,
         stack_name=told.stack_name,
         http=told.http,
+        clean_up_hours=told.clean_up_hours,
     )
 
 

@@ -15,6 +15,7 @@ from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.jobs_app import forget, list_jobs, show
 from entrypoints.cli.local_app import local
 from entrypoints.cli.serve_app import serve
+from entrypoints.cli.purge_app import purge
 from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.work_app import work
 from entrypoints.settings import Backend
@@ -35,6 +36,7 @@ app.command()(serve)
 app.command("doctor")(doctor)
 app.command("forget")(forget)
 app.command("list")(list_jobs)
+app.command("purge")(purge)
 app.command("send")(send_jobs)
 app.command("show")(show)
 app.add_typer(dlq, name="dlq")

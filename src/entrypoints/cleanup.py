@@ -1,0 +1,65 @@
+"""The clean-up Lambda: `handler` is what a schedule calls. It purges until the records or its time are at an end."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, Protocol
+
+from entrypoints.container import Container
+from entrypoints.purging import Purge
+from entrypoints.startup import built_for_good
+
+PAGE: Final = 100
+"""Records a step: so few that a step fits the deadline margin even if all of them are deleted."""
+
+
+class Context(Protocol):
+    """What is used of Lambda's context."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+type Handler = Callable[[Any, Context], dict[str, Any]]
+
+
+def make_handler(container: Container | None = None) -> Handler:
+    """A handler, everything behind it built now. Raises `SettingError`."""
+    from aws_lambda_powertools import Logger
+
+    parts = container or Container()
+    settings, admin, clock, jitter = parts.settings(), parts.admin(), parts.clock(), parts.jitter()
+    logger = Logger(service=settings.service)
+
+    def handle(event: Any, context: Context) -> dict[str, Any]:
+        """Answers `{"purged": ..., "seen": ..., "after": ...}`; hand it `{"after": ...}` to go on where another ended.
+
+        Raises `StoreUnavailableError`.
+        """
+        end = clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+        purge = Purge(admin=admin, clock=clock, jitter=jitter, page=PAGE, after=_after(event))
+        try:
+            purge.run(until=end - settings.deadline_margin)
+        finally:
+            told = {"purged": purge.deleted, "seen": purge.seen, "after": purge.after}
+            if purge.is_complete:
+                logger.info("records_purged", extra={"event": "records_purged", **told})
+            else:  # out of time, or an error, which Lambda logs
+                logger.warning("purge_unfinished", extra={"event": "purge_unfinished", **told})
+        return told
+
+    return handle
+
+
+def _after(event: object) -> str | None:
+    after = event.get("after") if isinstance(event, dict) else None
+    return after if isinstance(after, str) and after else None
+
+
+def __getattr__(name: str) -> Handler:
+    """`handler`, built when Lambda asks for it at its start; importing this module builds nothing (PEP 562)."""
+    if name != "handler":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        globals()[name] = made = built_for_good(make_handler)
+    except AttributeError as error:  # which would be taken for "there is no handler"
+        raise RuntimeError(f"the handler cannot be built: {error}") from error
+    return made
