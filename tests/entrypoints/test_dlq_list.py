@@ -54,6 +54,7 @@ def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues)
 
 def test_for_scripts_an_object_a_line(queues: Queues) -> None:
     bury(queues, '{"job_id":"1","tenant":"acme","card":"secret"}')
+    assert "1 (tenant acme)" in onejob("dlq", "list").stdout
     (letter,) = objects(onejob("dlq", "list", "--json"))
     assert (letter["job_id"], letter["tenant"], letter["operation"]) == ("1", "acme", "default")
     assert (letter["reason"], letter["attempts"], letter["receives"]) == ("out_of_stock", 1, 1)

@@ -221,6 +221,46 @@ def test_a_fifo_queue_gets_it_in_its_group_under_another_deduplication_id(world:
     assert world.ran == [("#charge", 2)]
 
 
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
+def test_a_group_of_more_letters_than_one_request_brings_is_sent_whole_and_in_order(world: World) -> None:
+    for number in range(12):
+        body = f'{{"job_id":"{number:02}"}}'
+        ids: dict[str, Any] = {"MessageGroupId": "g", "MessageDeduplicationId": str(number)}
+        world.queues.sqs.send_message(QueueUrl=world.queues.dead_letter_url, MessageBody=body, **ids)
+    status, rows = world.redrive("--all")
+    assert (status, [row["job_id"] for row in rows]) == (0, [f"{number:02}" for number in range(12)])
+    assert world.queues.counts() == (12, 0)
+
+
+TERMINATED = """
+import os, signal
+from adapters.sqs import letters
+from entrypoints.cli import app
+letters.LOOK_SECONDS = 0
+original = letters.LetterBox.letters
+def terminated(self):
+    yield next(original(self))
+    os.kill(os.getpid(), signal.SIGTERM)
+letters.LetterBox.letters = terminated
+import sys
+sys.argv = ["onejob", "dlq", *sys.argv[1:]]
+app.main()
+"""
+
+
+def test_sigterm_puts_back_what_is_not_sent(world: World) -> None:
+    world.letter('{"job_id":"1"}')
+    world.letter('{"job_id":"2"}')
+    terminated = subprocess.run(
+        [sys.executable, "-c", TERMINATED, "redrive", "--job-id", "none"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": "src"},
+        capture_output=True,
+    )
+    assert terminated.returncode == 143, terminated.stderr
+    assert world.letters == (2, 0)
+
+
 # Where to.
 
 

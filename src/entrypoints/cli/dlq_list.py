@@ -144,10 +144,16 @@ def _show(rows: list[dict[str, Any]], now: datetime, *, show_payload: bool) -> N
     print_line(f"{len(rows)} letters: {', '.join(f'{reason} {count}' for reason, count in reasons.most_common())}")
 
 
+def whose(row: dict[str, Any]) -> str | None:
+    """The job, and its tenant if it has one."""
+    job_id: str | None = row["job_id"]
+    return f"{job_id} (tenant {row['tenant']})" if row["tenant"] else job_id
+
+
 def _cells(row: dict[str, Any], now: datetime) -> list[object]:
     first = datetime.fromisoformat(row["first_sent"]) if row["first_sent"] else None
     return [
-        row["job_id"],
+        whose(row),
         row["operation"],
         row["reason"] or BY_SQS,
         ": ".join(filter(None, (row["detail"], row["error_type"]))),

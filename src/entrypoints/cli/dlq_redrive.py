@@ -15,7 +15,7 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.record import Record
 from entrypoints.cli.aws import AWS_ERRORS, explained
-from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_own_redrive
+from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_own_redrive, whose
 from entrypoints.cli.ending import FOUND, NothingDoneError, checked_url
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
@@ -82,6 +82,7 @@ class Redriver:
         return {
             "job_id": job.job_id if job else None,
             "operation": job.operation if job else None,
+            "tenant": job.tenant if job else None,
             "reason": letter.reason,
             "message_id": letter.message.message_id,
             "verdict": decision.verdict,
@@ -137,7 +138,7 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
                 if options.as_json:
                     print_object(**row)
                 rows.append(row)
-                ticker.tell(f"{redriver.counts['sent']:,} sent, {redriver.counts['left']:,} left")
+                ticker.tell(f"{len(rows):,} letters, {redriver.counts['left']:,} of them left")
                 if options.most is not None and len(rows) >= options.most:
                     break
     except QueueUnavailableError as error:
@@ -170,7 +171,7 @@ def _target(client: "SQSClient", options: RedriveOptions) -> str:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     if rows:
-        cells = [[row["job_id"], row["operation"], row["reason"] or BY_SQS, row["explanation"]] for row in rows]
+        cells = [[whose(row), row["operation"], row["reason"] or BY_SQS, row["explanation"]] for row in rows]
         print_table(["JOB", "OPERATION", "REASON", "WHAT BECOMES OF IT"], cells)
 
 

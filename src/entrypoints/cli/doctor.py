@@ -113,5 +113,5 @@ def _print(finding: Finding, *, as_json: bool) -> None:
 
 
 def _say(text: str, level: Level | None = None) -> None:
-    head = Text(f"{level:<5} ", _STYLES[level]) if level else Text()
-    Console(highlight=False).print(head + Text(printable(text)), soft_wrap=True)
+    head = (f"{level:<5} ", _STYLES[level]) if level else ""
+    Console(highlight=False).print(Text.assemble(head, printable(text)), soft_wrap=True)

@@ -119,16 +119,16 @@ def audit(who: str, before: Record, after: Record, now: datetime, **more: str) -
         "who": who,
         "key": str(before.key),
         "job_id": before.job_id,
-        "before": _audited(before),
-        "after": _audited(after),
+        "before": _audited(before, now),
+        "after": _audited(after, now),
         **more,
     }
     say(json.dumps(line))
 
 
-def _audited(record: Record) -> dict[str, object]:
+def _audited(record: Record, now: datetime) -> dict[str, object]:
     return {
-        "status": record.status,
+        "status": record.state(now),
         "epoch": record.epoch,
         "attempts": record.attempts,
         "last_seen": iso(record.last_seen),
