@@ -15,6 +15,7 @@ from tests.support.template import template
 
 DEPLOY = (PROJECT / "docs" / "deploy.md").read_text()
 OPERATIONS = (PROJECT / "docs" / "operations.md").read_text()
+OPERATE = (PROJECT / "docs" / "operate.md").read_text()
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -49,7 +50,7 @@ def test_the_shell_reads_the_outputs(tmp_path: Path) -> None:
     assert shown.stdout == "https://queue\n"
 
 
-@pytest.mark.parametrize("page", [DEPLOY, OPERATIONS], ids=["deploy", "operations"])
+@pytest.mark.parametrize("page", [DEPLOY, OPERATIONS, OPERATE], ids=["deploy", "operations", "operate"])
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page):
         assert (PROJECT / "docs" / link).exists(), link

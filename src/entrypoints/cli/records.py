@@ -68,13 +68,20 @@ class Records:
 
     def who(self) -> str:
         """For the audit: AWS's name of the caller, or this machine's user."""
-        user = f"{getpass.getuser()}@{os.uname().nodename}"
+        user = f"{_user()}@{os.uname().nodename}"
         if self.settings.backend is not Backend.DYNAMODB:
             return user
         try:
             return self.aws.client("sts").get_caller_identity()["Arn"]
         except AWS_ERRORS as error:
             return f"{user} (AWS does not say who: {explained(error)})"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except OSError:  # a container's, which has no name
+        return f"uid {os.getuid()}"
 
 
 @contextmanager
