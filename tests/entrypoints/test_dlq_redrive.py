@@ -46,6 +46,19 @@ def test_a_failed_job_runs_again_and_its_age_is_kept(world: World) -> None:
     assert world.ran == [("#charge", 2)]
 
 
+def test_what_sqs_moved_gets_its_age_with_it_and_keeps_its_attributes(world: World) -> None:
+    trace: Any = {"trace": {"DataType": "String", "StringValue": "t-1"}}
+    world.queues.sqs.send_message(
+        QueueUrl=world.queues.dead_letter_url, MessageBody='{"job_id":"1"}', MessageAttributes=trace
+    )
+    (before,) = objects(onejob("dlq", "list", "--json"))
+    assert world.redrive("--all")[0] == 0
+    (message,) = world.queues.receive(1)
+    note = json.loads(message["MessageAttributes"]["onejob"]["StringValue"])
+    assert datetime.fromtimestamp(note["first_sent"] // 1000, UTC) == datetime.fromisoformat(before["first_sent"])
+    assert message["MessageAttributes"]["trace"]["StringValue"] == "t-1"
+
+
 def test_a_completed_job_is_answered_and_that_is_said(world: World) -> None:
     world.broken = False
     world.bury('{"job_id":"1"}')

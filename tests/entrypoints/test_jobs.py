@@ -17,6 +17,7 @@ from domain.record import Acquired, Claim
 from entrypoints.cli.jobs import moment
 from entrypoints.cli.run_options import UnusableOptionError
 from tests.support.aws import TABLE, dynamodb_store, emulated
+from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
 from tests.support.clock import FakeClock
 from tests.support.jobs import job as job_of_test
@@ -182,6 +183,20 @@ def test_a_job_of_nobody_and_an_impossible_one(store: IdempotencyStore) -> None:
     assert onejob("forget", "none", "--yes").exit_code == 1
     impossible = onejob("show", " 1")
     assert (impossible.exit_code, "invalid_job_id" in impossible.stderr) == (2, True)
+
+
+def test_where_the_answer_was_lost_it_is_not_said_that_nothing_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulated():
+        monkeypatch.setenv("IDEMPOTENCY_TABLE", TABLE)
+        monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "test")
+        completed(dynamodb_store(SystemClock(), RETENTION), job())
+        with aws_requests(UpdateItem=["lost"]):
+            result = onejob("forget", "1", "--yes")
+        assert result.exit_code == 1
+        audited, told = result.stderr.splitlines()
+        assert json.loads(audited)["event"] == "job_forget_uncertain"
+        assert "perhaps it is done all the same" in told
+        assert shown("1")["epoch"] == 2
 
 
 # Settings.

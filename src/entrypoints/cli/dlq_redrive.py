@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.redrive import send_back, source_url
-from domain.errors import LeaseHeldError, RecordChangedError
+from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.record import Record
@@ -100,11 +100,15 @@ class Redriver:
     def _forget(self, record: Record, letter: Letter) -> str:
         """Why it cannot be, if so."""
         self.who = self.who or self.records.who()
+        now, told = self.records.clock.now(), {"message_id": letter.message.message_id}
         try:
             after = self.records.admin.forget(record)
+        except StoreUnavailableError:
+            audit(self.who, record, None, now, **told)
+            raise
         except (RecordChangedError, LeaseHeldError) as error:
             return f"left: {error}"
-        audit(self.who, record, after, self.records.clock.now(), message_id=letter.message.message_id)
+        audit(self.who, record, after, now, **told)
         return ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from domain.errors import LeaseHeldError, RecordChangedError
+from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.record import Record, State
 from entrypoints.cli.ending import NothingDoneError
@@ -124,6 +124,9 @@ def forget(records: Records, seen: Record, *, force: bool) -> Record:
     who = records.who()
     try:
         after = records.admin.forget(seen, force=force)
+    except StoreUnavailableError as error:
+        audit(who, seen, None, records.clock.now())
+        raise NothingDoneError(f"{error}: perhaps it is done all the same: look with onejob show") from error
     except RecordChangedError:
         raise NothingDoneError("somebody changed it since it was shown: nothing is done; look again") from None
     except LeaseHeldError:

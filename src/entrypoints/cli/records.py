@@ -118,16 +118,16 @@ def _environment_of(options: RecordsOptions) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def audit(who: str, before: Record, after: Record, now: datetime, **more: str) -> None:
-    """A line on standard error that tells who let which job run again."""
+def audit(who: str, before: Record, after: Record | None, now: datetime, **more: str) -> None:
+    """A line on standard error that tells who let which job run again; no `after`: perhaps it did not land."""
     line = {
-        "event": "job_forgotten",
+        "event": "job_forgotten" if after else "job_forget_uncertain",
         "at": iso(now),
         "who": who,
         "key": str(before.key),
         "job_id": before.job_id,
         "before": _audited(before, now),
-        "after": _audited(after, now),
+        "after": _audited(after, now) if after else None,
         **more,
     }
     say(json.dumps(line))
