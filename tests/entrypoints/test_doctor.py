@@ -2,15 +2,17 @@
 
 import io
 import json
+import sqlite3
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
-from adapters.sqlite.database import open_database
+from adapters.sqlite.database import MIGRATIONS, open_database
 from tests.support.aws import TABLE, emulated
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
@@ -153,6 +155,15 @@ def test_a_dead_letter_queue_that_is_not_said_or_another_one(queues: Queues) -> 
     assert failure["text"].startswith("the redrive policy names another one: arn:aws:sqs:")
 
 
+def test_a_fifo_queue_with_a_standard_one_for_its_dead_letters(queues: Queues) -> None:
+    fifo = queues.sqs.create_queue(
+        QueueName="jobs.fifo",
+        Attributes={"FifoQueue": "true", "MessageRetentionPeriod": str(7 * DAY), "RedrivePolicy": _policy(queues)},
+    )
+    failure = only_failure(queues, "--queue-url", fifo["QueueUrl"])
+    assert failure["text"] == "is standard, its source is FIFO"
+
+
 def test_a_missing_queue_is_named(queues: Queues) -> None:
     failure = only_failure(queues, "--queue-url", f"{queues.url}-2")
     assert failure["subject"] == "queue jobs-2"
@@ -252,6 +263,14 @@ def test_a_function_that_nothing_feeds_or_that_is_not_there(queues: Queues) -> N
     assert "function none" in [subject for subject, _ in failing(objects(none))]
 
 
+def test_a_worker_that_was_stopped_by_reserved_concurrency_0(function: Queues) -> None:
+    boto3.client("lambda").put_function_concurrency(FunctionName="worker", ReservedConcurrentExecutions=0)
+    found = objects(onejob("doctor", "--json", "--function", "worker"))
+    assert [text for _, text in failing(found)] == [
+        "reserved concurrency is 0: each delivery is throttled and uses up a receive"
+    ]
+
+
 # A file.
 
 
@@ -268,6 +287,11 @@ def test_a_file_is_sound_or_it_is_told(tmp_path: Path) -> None:
     assert [(one["text"], one["fix"]) for one in open_file] == [
         ("644: other users may look into it", f"chmod 600 {file}")
     ]
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    newer = onejob("doctor", "--json", "--db", str(file))
+    assert newer.exit_code == 1
+    assert failing(objects(newer)) == [(f"file {file}", f"schema 99, known are up to {len(MIGRATIONS)}")]
     file.write_bytes(b"no database" * 1000)
     broken = onejob("doctor", "--json", "--db", str(file))
     assert (broken.exit_code, failing(objects(broken))) == (1, [(f"file {file}", "file is not a database")])

@@ -124,7 +124,7 @@ class QueueCheck:
         yield judged(
             dead,
             fifo == dead_fifo,
-            f"{kinds[dead_fifo]}, as its source is {kinds[fifo]}",
+            f"is {kinds[dead_fifo]}, its source is {kinds[fifo]}",
             "a FIFO queue needs a FIFO dead-letter queue, a standard one a standard one",
         )
         keeps, dead_keeps = (_retention(queue) for queue in (source, letters))
