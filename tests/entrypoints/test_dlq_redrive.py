@@ -163,7 +163,36 @@ def test_one_that_is_buried_again_meanwhile_is_not_sent_for_ever(world: World, m
     assert world.letters == (1, 0)
 
 
+def test_by_force_a_job_with_two_letters_runs_once_more_and_not_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    original = LetterBox.delete
+
+    def delete(self: LetterBox, letter: Any) -> None:
+        original(self, letter)
+        world.work()  # the worker is quicker than the next letter
+
+    monkeypatch.setattr(LetterBox, "delete", delete)
+    status, rows = world.redrive("--all", "--force")
+    assert (status, [row["verdict"] for row in rows]) == (0, ["runs", "answered"])
+    assert world.ran == [("#charge", 1), ("#2#charge", 2)]
+
+
 # Whatever goes wrong on the way.
+
+
+def test_a_store_that_does_not_answer_stops_it_and_everything_is_put_back(world: World) -> None:
+    world.letter('{"job_id":"1"}')
+    with aws_requests(GetItem=["denied"]):
+        result = onejob("dlq", "redrive", "--all")
+    assert result.exit_code == 1
+    assert "GetItem on the table of records is denied" in result.stderr
+    assert world.letters == (1, 0)
+    assert world.queues.counts() == (0, 0)
 
 
 def test_an_answer_that_was_lost_leaves_the_letter_and_the_job_runs_once(world: World) -> None:

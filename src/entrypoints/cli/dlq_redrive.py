@@ -11,6 +11,7 @@ from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.redrive import send_back, source_url
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
+from domain.identity import JobKey
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.record import Record
@@ -55,7 +56,9 @@ class RedriveOptions:
 
 @dataclass(slots=True)
 class Redriver:
-    """One redrive. `sent_ids` are those that its messages now have: one that is buried again is known by them."""
+    """One redrive. `sent_ids` are those that its messages now have: one that is buried again is known by them. A job
+    that was sent is never forgotten for its next letter: the worker may have run it meanwhile.
+    """
 
     options: RedriveOptions
     box: LetterBox
@@ -64,6 +67,7 @@ class Redriver:
     records: Records
     who: str | None = None
     sent_ids: set[str] = field(default_factory=set)
+    sent_jobs: set[JobKey] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
 
     def take(self, letter: Letter, job: Job | None) -> dict[str, Any]:
@@ -76,6 +80,8 @@ class Redriver:
                 note = self._forget(record, letter)
             if not note:
                 self.sent_ids.add(send_back(self.sender, self.target, letter, forget_age=decision.forget_age))
+                if job is not None:
+                    self.sent_jobs.add(job.key)
                 self.box.delete(letter)
         is_sent = decision.send and not note
         self.counts["sent" if is_sent else "left"] += 1
@@ -95,7 +101,8 @@ class Redriver:
         if letter.source_message_id in self.sent_ids or letter.message.message_id in self.sent_ids:
             return Decision(Verdict.CAME_BACK, send=False)
         now, retention = self.records.clock.now(), self.records.settings.retention
-        return decide(letter, job, record, now=now, retention=retention, force=self.options.force)
+        force = self.options.force and (job is None or job.key not in self.sent_jobs)
+        return decide(letter, job, record, now=now, retention=retention, force=force)
 
     def _forget(self, record: Record, letter: Letter) -> str:
         """Why it cannot be, if so."""
@@ -145,7 +152,7 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
                 ticker.tell(f"{len(rows):,} letters, {redriver.counts['left']:,} of them left")
                 if options.most is not None and len(rows) >= options.most:
                     break
-    except QueueUnavailableError as error:
+    except (QueueUnavailableError, StoreUnavailableError) as error:
         trouble = error
     finally:
         put_back(redriver.box)
@@ -154,7 +161,8 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
             _sum_up(redriver)
     if trouble is not None:
         cause = trouble.__cause__
-        text = explained(cause, redriver.target) if isinstance(cause, AWS_ERRORS) and cause else str(trouble)
+        on = redriver.target if isinstance(trouble, QueueUnavailableError) else "the table of records"
+        text = explained(cause, on) if isinstance(cause, AWS_ERRORS) and cause else str(trouble)
         raise NothingDoneError(f"stopped: {text}; the letter at hand is where it was, and perhaps sent too: run again")
     return 0 if redriver.counts["sent"] and not redriver.counts["left"] else FOUND
 
