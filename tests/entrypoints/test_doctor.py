@@ -97,6 +97,19 @@ def test_a_table_that_forgets_nothing_is_named(queues: Queues) -> None:
     assert "update-time-to-live --table-name records" in failure["fix"]
 
 
+def test_a_ttl_on_another_attribute_forgets_nothing(queues: Queues) -> None:
+    for enabled, attribute in ((False, "expiration"), (True, "ttl")):
+        boto3.client("dynamodb").update_time_to_live(
+            TableName=TABLE, TimeToLiveSpecification={"Enabled": enabled, "AttributeName": attribute}
+        )
+    assert only_failure(queues)["text"] == "is ENABLED on ttl"
+
+
+def test_a_queue_that_gives_up_after_a_few_receives(queues: Queues) -> None:
+    _set(queues.url, RedrivePolicy=_policy(queues, 19))
+    assert only_failure(queues)["text"] == "maxReceiveCount 19"
+
+
 def test_a_table_that_is_not_there_or_keyed_otherwise(queues: Queues) -> None:
     status, found = examined(queues, "--table", "elsewhere")
     assert status == 1
