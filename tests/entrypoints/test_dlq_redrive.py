@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.sqs.letters import LetterBox
 from adapters.sqs.redrive import source_url
 from adapters.system import SystemClock
+from domain.record import Record
 from tests.support.aws import dynamodb_store, in_process
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
@@ -107,6 +109,30 @@ def test_what_has_no_job_or_another_payload_is_left(world: World) -> None:
     assert (status, {row["verdict"] for row in rows}) == (1, {"payload_mismatch", "no_job"})
     assert world.letters == (2, 0)
     assert world.queues.counts() == (0, 0)
+    status, rows = world.redrive("--all", "--force")
+    assert (status, {(row["verdict"], row["forgotten"]) for row in rows}) == (0, {("runs", True), ("no_job", False)})
+    world.work(2)
+    assert len(world.ran) == 2
+    assert [row["reason"] for row in objects(onejob("dlq", "list", "--json"))] == ["not_json"]
+
+
+def test_a_record_that_somebody_changed_meanwhile_is_not_forgotten_and_its_letter_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    original = DynamoDBStoreAdmin.forget
+
+    def forget(self: DynamoDBStoreAdmin, seen: Record, *, force: bool = False) -> Record:
+        original(self, seen)  # somebody else was quicker
+        return original(self, seen, force=force)
+
+    monkeypatch.setattr(DynamoDBStoreAdmin, "forget", forget)
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["sent"], row["forgotten"]) == (1, False, False)
+    assert "changed since it was shown" in row["explanation"]
+    assert world.letters == (1, 0)
 
 
 def test_a_lease_that_runs_is_never_taken_by_force(world: World) -> None:

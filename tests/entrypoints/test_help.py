@@ -24,7 +24,7 @@ def options(command: str) -> set[str]:
 
 def typed() -> Iterator[str]:
     """Each command line of the page's blocks and sentences."""
-    for line in re.findall(r"onejob [a-z][^`#|\n]*", PAGE):
+    for line in re.findall(r"onejob (?!local)[a-z][^`#|\n]*", PAGE):
         yield line.strip()
 
 
