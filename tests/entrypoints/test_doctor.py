@@ -308,3 +308,22 @@ def test_a_file_is_sound_or_it_is_told(tmp_path: Path) -> None:
     file.write_bytes(b"no database" * 1000)
     broken = onejob("doctor", "--json", "--db", str(file))
     assert (broken.exit_code, failing(objects(broken))) == (1, [(f"file {file}", "file is not a database")])
+
+
+# A server.
+
+
+def test_a_server_answers_or_its_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.valkey import emptied  # which skips where there is no server
+
+    with emptied() as server:
+        monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
+        well = onejob("doctor", "--json", "--backend", "valkey")
+    assert (well.exit_code, objects(well)[-1]["text"]) == (0, "answers")
+    monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", "redis://:hunter2@127.0.0.1:1")
+    gone = onejob("doctor", "--json", "--backend", "valkey")
+    ((subject, text),) = failing(objects(gone))
+    assert (gone.exit_code, subject) == (1, "store valkey")
+    assert "IDEMPOTENCY_VALKEY_URL: ConnectionError" in text
+    assert "hunter2" not in gone.output
+    assert onejob("show", "1", "--backend", "valkey").exit_code == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.powertools.store import DynamoDBIdempotencyStore
 from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.system import SystemClock
 from domain.answer import Answer
@@ -37,6 +38,14 @@ def store(
             monkeypatch.setenv("IDEMPOTENCY_DB", str(file))
             monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "test")
             yield made
+    elif request.param == "valkey":
+        from tests.support.valkey import emptied, valkey_store  # which skips where there is no server
+
+        with emptied() as server:
+            monkeypatch.setenv("IDEMPOTENCY_BACKEND", "valkey")
+            monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
+            monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "test")
+            yield valkey_store(server.port, SystemClock(), RETENTION)
     else:
         with emulated():
             monkeypatch.setenv("IDEMPOTENCY_TABLE", TABLE)
@@ -82,7 +91,7 @@ def test_a_completed_job_is_shown_and_its_answer_only_if_asked_for(store: Idempo
     assert shown("1", "--show-payload")["answer"] == '{"card":"secret"}'
 
 
-@pytest.mark.parametrize("store", ["sqlite", "dynamodb"], indirect=True)
+@pytest.mark.parametrize("store", ["sqlite", "dynamodb", "valkey"], indirect=True)
 def test_each_state_has_its_word(store: IdempotencyStore) -> None:
     claimed(store, job("running"))
     claimed(store, job("lapsed"), timedelta(milliseconds=-10))
@@ -105,7 +114,7 @@ def test_a_tenant_and_an_operation_are_part_of_who_it_is(store: IdempotencyStore
     assert "test.charge#" in missing.stderr
 
 
-@pytest.mark.parametrize("store", ["sqlite", "dynamodb"], indirect=True)
+@pytest.mark.parametrize("store", ["sqlite", "dynamodb", "valkey"], indirect=True)
 def test_a_list_of_some_states_and_times(store: IdempotencyStore) -> None:
     completed(store, job("done"))
     failed(store, job("failed"))
@@ -127,7 +136,7 @@ def test_a_list_of_some_states_and_times(store: IdempotencyStore) -> None:
 # Forgetting.
 
 
-@pytest.mark.parametrize("store", ["sqlite", "dynamodb"], indirect=True)
+@pytest.mark.parametrize("store", ["sqlite", "dynamodb", "valkey"], indirect=True)
 def test_a_forgotten_job_runs_again_under_another_epoch_and_the_audit_says_who(store: IdempotencyStore) -> None:
     completed(store, job())
     result = onejob("forget", "1", "--yes")
@@ -138,7 +147,7 @@ def test_a_forgotten_job_runs_again_under_another_epoch_and_the_audit_says_who(s
     assert (audited["event"], audited["job_id"], audited["key"]) == ("job_forgotten", "1", str(job().key))
     assert (audited["before"]["status"], audited["before"]["epoch"]) == ("completed", 1)
     assert audited["after"] | {"last_seen": ""} == {"status": "released", "epoch": 2, "attempts": 1, "last_seen": ""}
-    assert ("arn:aws:" in audited["who"]) is not isinstance(store, SQLiteIdempotencyStore)
+    assert ("arn:aws:" in audited["who"]) is isinstance(store, DynamoDBIdempotencyStore)
     again = claimed(store, job())
     assert (again.attempt, again.epoch) == (2, 2)
 

@@ -8,12 +8,14 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from domain.errors import StoreUnavailableError
 from entrypoints.cli.aws import Aws
 from entrypoints.cli.doctor_file import file_findings
 from entrypoints.cli.doctor_function import FunctionCheck
 from entrypoints.cli.doctor_queue import QueueCheck, Reader, url_of
 from entrypoints.cli.doctor_table import table_findings
 from entrypoints.cli.finding import Finding, Level, ask, fail, ok
+from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import printable
 from entrypoints.cli.tables import print_object
 from entrypoints.settings import Backend, SettingError, Settings
@@ -61,6 +63,8 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
     yield ok("settings", f"backend {settings.backend}, namespace {settings.namespace}")
     if settings.backend is Backend.SQLITE:
         yield from file_findings(settings.db)
+    if settings.backend is Backend.VALKEY:
+        yield _answers(options, settings)
     has_queue = bool(options.queue_url or function)
     if settings.backend is Backend.DYNAMODB or has_queue:
         yield from _who_and_where(aws)
@@ -68,6 +72,23 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
         yield from table_findings(aws.client("dynamodb"), settings.table or "")
     if has_queue:
         yield from _queues(aws, options, settings, function)
+
+
+def _answers(options: DoctorOptions, settings: Settings) -> Finding:
+    """Of a store that has no check of its own: whether it can be used, and whether it answers."""
+    subject = f"store {settings.backend}"
+    where = RecordsOptions(
+        backend=settings.backend,
+        namespace=settings.namespace,
+        region=options.region,
+        endpoint_url=options.endpoint_url,
+    )
+    try:
+        with open_records(where) as records:
+            records.admin.look(records.key("onejob doctor", "default", None))
+    except (SettingError, StoreUnavailableError) as error:
+        return fail(subject, str(error), "is the server up, and its setting right (README, Settings)?")
+    return ok(subject, "answers")
 
 
 def _who_and_where(aws: Aws) -> Iterator[Finding]:

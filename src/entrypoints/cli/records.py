@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from adapters.sqlite.database import UnusableDatabaseError
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.ports.clock import Clock
 from domain.ports.store_admin import StoreAdmin
@@ -93,13 +94,22 @@ def open_records(options: RecordsOptions) -> Iterator[Records]:
     container = Container()
     container.settings.override(settings)
     with _environment_of(options):
-        admin = container.admin()
+        admin = _admin(container, settings)
         try:
             yield Records(settings, admin, container.clock(), options.aws)
         finally:
             close = getattr(admin, "close", None)
             if close is not None:
                 close()
+
+
+def _admin(container: Container, settings: Settings) -> StoreAdmin:
+    try:
+        return container.admin()
+    except (SettingError, UnusableDatabaseError, *AWS_ERRORS):
+        raise
+    except Exception as error:  # a backend's own, whose client need not be installed
+        raise SettingError(f"IDEMPOTENCY_BACKEND={settings.backend}: {error}") from error
 
 
 @contextmanager
