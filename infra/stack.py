@@ -11,9 +11,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.bundle import Bundle
+from infra.clean_up import CleanUp
 from infra.http_door import HttpDoor
 from infra.http_props import HttpProps
-from infra.clean_up import CleanUp
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import OPERATION_STATEMENTS
 from infra.worker_props import Stage, WorkerProps

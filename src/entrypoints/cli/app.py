@@ -14,9 +14,9 @@ from entrypoints.cli.dlq_app import dlq
 from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.jobs_app import forget, list_jobs, show
 from entrypoints.cli.local_app import local
-from entrypoints.cli.serve_app import serve
 from entrypoints.cli.purge_app import purge
 from entrypoints.cli.send_app import send_jobs
+from entrypoints.cli.serve_app import serve
 from entrypoints.cli.work_app import work
 from entrypoints.settings import Backend
 
