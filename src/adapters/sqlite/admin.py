@@ -41,10 +41,10 @@ class SQLiteStoreAdmin:
             return read(self._connection, key)
 
     def records(self) -> Iterator[Record]:
-        after = ""
-        while page := self._page(after, _PAGE_SIZE):
+        after: str | None = ""
+        while after is not None:
+            page, after = self._page(after, _PAGE_SIZE)
             yield from page
-            after = str(page[-1].key)
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         with translated(), self._transaction():
@@ -62,15 +62,18 @@ class SQLiteStoreAdmin:
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with translated(), self._transaction():
             now = self._clock.now()
-            page = self._page(after or "", limit)
+            page, following = self._page(after or "", limit)
             over = [(str(record.key),) for record in page if record.retention_is_over(now)]
             self._connection.executemany("DELETE FROM record WHERE key = ?", over)
-            return Purged(len(page), len(over), str(page[-1].key) if len(page) == limit else None)
+            return Purged(len(page), len(over), following)
 
-    def _page(self, after: str, limit: int) -> list[Record]:
-        with translated(), closing(self._connection.execute(_PAGE, (after, limit))) as rows:
-            keyed = [(JobKey.parse(key), values) for key, *values in rows]
-        return [to_record(key, tuple(values)) for key, values in keyed if key is not None]
+    def _page(self, after: str, limit: int) -> tuple[list[Record], str | None]:
+        """Records, and the key to go on after; None at the end. What has no key of ours is passed over."""
+        with translated(), closing(self._connection.execute(_PAGE, (after, limit))) as found:
+            rows = found.fetchall()
+        keyed = [(JobKey.parse(key), values) for key, *values in rows]
+        page = [to_record(key, tuple(values)) for key, values in keyed if key is not None]
+        return page, rows[-1][0] if len(rows) == limit else None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
