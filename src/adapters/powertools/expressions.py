@@ -155,8 +155,9 @@ def forget(seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> Wr
 
 
 def purge(now: datetime) -> Write:
-    """The condition under which a record may be deleted."""
-    return Write(_RETENTION_OVER, {":in_progress": text("INPROGRESS"), **_at(now)})
+    """The condition under which an item may be deleted: a record of onejob's or Powertools', whoever else is there."""
+    values = {":in_progress": text("INPROGRESS"), ":completed": text("COMPLETED"), **_at(now)}
+    return Write(f"#status IN (:in_progress, :completed) AND {_RETENTION_OVER}", values)
 
 
 def _is(attribute: str, value: object) -> str:
