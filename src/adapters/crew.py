@@ -101,9 +101,16 @@ class RunningThreads:
             self._crew.enough = self._hired
 
     def _hire(self, threads: int) -> None:
-        self._hired += threads
         for _ in range(threads):
-            self._crew.hire(self._work)
+            try:
+                self._crew.hire(self._work)
+            except RuntimeError:  # the system has no thread to spare
+                if not self._hired:
+                    self._waiting.clear()  # nor may a later batch run these
+                    raise
+                self._hired = self._crew.size  # those that were had do it all: they may be running operations
+                return
+            self._hired += 1
 
     def _seconds_to(self, moment: datetime) -> float:
         return max(0.0, (moment - self._crew.clock.now()).total_seconds())
