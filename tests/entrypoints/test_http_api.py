@@ -388,6 +388,7 @@ def test_a_queue_that_does_not_answer_is_503(capsys: pytest.CaptureFixture[str])
         with aws_requests(SendMessage=["denied"] * 9):
             refused = door.post(prefer="respond-async")
     assert (refused.status, refused.reason, refused.headers["Retry-After"]) == (503, "queue_unavailable", "10")
+    assert "may be in the queue" in refused.body["detail"]
     assert [line["cause"] for line in lines(capsys)] == ["AccessDeniedException"]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import unquote
 
 from adapters.http.answers import (
@@ -39,6 +39,8 @@ from domain.ports.store import IdempotencyStore
 from domain.record import Completed, Mismatch, Record, judge
 from domain.service import Process
 from domain.strict_json import Json
+
+PERHAPS_SENT: Final = "The job may be in the queue all the same. Send the same request again after `Retry-After`."
 
 
 class JobSender(Protocol):
@@ -126,7 +128,7 @@ class HttpDoor:
             case Mismatch():
                 raise HttpProblemError(KEY_REUSED)
         if error := sender.send(message, job.key.digest):
-            raise HttpProblemError(UNAVAILABLE, "queue_unavailable", headers=retry_after(OUTAGE), cause=error)
+            raise HttpProblemError(UNAVAILABLE, "queue_unavailable", PERHAPS_SENT, retry_after(OUTAGE), error)
         return accepted_reply(job, base)
 
     def _ask_store(self, job: Job) -> Record | None:

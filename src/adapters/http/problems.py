@@ -81,7 +81,7 @@ UNAVAILABLE: Final = ProblemType(
     "unavailable",
     503,
     "The service cannot do this now",
-    "Nothing was begun. Send the same request again after `Retry-After`.",
+    "Nothing was run. Send the same request again after `Retry-After`; `queue_unavailable` may have been sent already.",
     retryable=True,
 )
 
