@@ -58,9 +58,9 @@ def outcome_reply(outcome: Outcome, now: datetime) -> Reply:
             return answer_reply(answer, replayed=True)
         case Deferred(until):
             raise HttpProblemError(STILL_RUNNING, headers=retry_after(min(until - now, LONGEST_WAIT)))
-        case Rejected("payload_mismatch"):
+        case Rejected("payload_mismatch", error_type=None):  # an operation's own code, whatever word it is, has a type
             raise HttpProblemError(KEY_REUSED)
-        case Rejected("unknown_operation") | Failed(Failure.UNKNOWN_OPERATION):
+        case Rejected("unknown_operation", error_type=None) | Failed(Failure.UNKNOWN_OPERATION):
             raise HttpProblemError(UNKNOWN_OPERATION)
         case Rejected(reason, detail):
             raise HttpProblemError(REJECTED, reason, detail or None)

@@ -58,6 +58,8 @@ def test_a_running_job_is_asked_for_again_soon(seconds: float, wait: str) -> Non
     [
         (Rejected("payload_mismatch"), (422, "key_reused", None)),
         (Rejected("account_closed"), (422, "account_closed", None)),
+        (Rejected("payload_mismatch", error_type="PermanentError"), (422, "payload_mismatch", None)),
+        (Rejected("unknown_operation", error_type="PermanentError"), (422, "unknown_operation", None)),
         (Rejected("attempts_exhausted"), (422, "attempts_exhausted", None)),
         (Rejected("unknown_operation"), (404, "unknown_operation", None)),
         (Failed(Failure.UNKNOWN_OPERATION), (404, "unknown_operation", None)),
