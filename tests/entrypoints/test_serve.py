@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -141,6 +142,17 @@ def test_a_page_in_a_browser_cannot_call(served: Served, headers: dict[str, str]
 )
 def test_bodies_without_a_sound_length_are_not_read(served: Served, headers: dict[str, str], status: int) -> None:
     assert served.ask("POST", "/jobs", None, {**KEYED, **headers})[0] == status
+
+
+def test_a_body_that_was_cut_off_is_not_run(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+        head = f"POST /jobs HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: 100\r\n"
+        fields = "".join(f"{name}: {value}\r\n" for name, value in (KEYED | {"Idempotency-Key": '"cut"'}).items())
+        connection.sendall(f"{head}{fields}\r\n{{}}".encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.makefile("rb").read()
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert served.ask("GET", "/jobs/cut")[0] == 404
 
 
 def test_bodies_are_bytes(served: Served) -> None:

@@ -100,7 +100,10 @@ class DoorRequest(BaseHTTPRequestHandler):
             raise HttpProblemError(BAD_REQUEST, "no_length", "Content-Length: expected number of bytes")
         if len(length) > len(str(LONGEST_REQUEST)) or int(length) > LONGEST_REQUEST:
             raise HttpProblemError(TOO_LARGE)
-        return self.rfile.read(int(length))
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            raise HttpProblemError(BAD_REQUEST, "cut_off", "the body ended before its Content-Length")
+        return body
 
 
 class LocalContext:
