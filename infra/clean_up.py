@@ -2,21 +2,19 @@
 
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.bundle import Bundle
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import LOG_ACTIONS, TABLE_KEY_ACTION
-from infra.worker_props import Stage
 
 HANDLER: Final = "entrypoints.cleanup.handler"
 TABLE_ACTIONS: Final = ("dynamodb:Scan", "dynamodb:DeleteItem")
@@ -42,7 +40,7 @@ class CleanUp(Construct):
         alarm_topic: sns.ITopic | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.log_group = self._log_group(worker)
+        self.log_group = worker.new_log_group(self)
         self.role = self._role(worker)
         self.function = lambda_.Function(
             self,
@@ -70,15 +68,6 @@ class CleanUp(Construct):
             targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
         )
         self.alarm = self._alarm(alarm_topic, hours)
-
-    def _log_group(self, worker: IdempotentWorker) -> logs.LogGroup:
-        keeps = worker.props.stage is Stage.PROD
-        removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if keeps else RemovalPolicy.DESTROY
-        group = logs.LogGroup(self, "Logs", removal_policy=removal)
-        resource = group.node.default_child
-        assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 - CDK's own, typed too widely
-        resource.retention_in_days = worker.props.log_retention_days
-        return group
 
     def _role(self, worker: IdempotentWorker) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
