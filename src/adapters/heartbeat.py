@@ -44,7 +44,8 @@ class ThreadHeartbeat:
 
     @contextmanager
     def __call__(self, lease: Lease, length: timedelta, /) -> Iterator[None]:
-        beat = _Beat(lease, length, self._clock.now() + length / BEATS_PER_LEASE)
+        # from its end, since a claim that was tried several times has used up some of it
+        beat = _Beat(lease, length, lease.until - length + length / BEATS_PER_LEASE)
         with self._changed:
             self._beats.add(beat)
             self._wake_for(beat)

@@ -24,6 +24,11 @@ class Lease:
         self._refused = True
 
     @property
+    def until(self) -> datetime:
+        """Until when it is held, by this worker's clock."""
+        return self._until
+
+    @property
     def refused(self) -> bool:
         """The store has said that the record is another's, or nobody's."""
         return self._refused

@@ -43,6 +43,16 @@ def test_a_lease_is_renewed_at_each_third_of_it() -> None:
         assert bench.memory.claim(JOB, owner="b", lease=LENGTH) == Busy(bench.clock.now() + LENGTH)
 
 
+def test_a_claim_that_took_long_is_renewed_the_sooner() -> None:
+    bench = Bench()
+    bench.clock.advance(seconds=8)
+    with bench.heartbeat(bench.lease, LENGTH):
+        assert [bench.beat_after(seconds) for seconds in (1, 1, 9, 1)] == [0, 1, 1, 2]
+    bench.clock.advance(seconds=19)
+    with bench.heartbeat(bench.lease, LENGTH):
+        assert bench.beat_after(0) == 3, "a third is over: at once"
+
+
 def test_nothing_is_renewed_after_the_operation() -> None:
     bench = Bench()
     with bench.heartbeat(bench.lease, LENGTH):

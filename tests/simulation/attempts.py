@@ -38,6 +38,7 @@ class AttemptSeen:
     write_refused: bool = False
     renewal_refused: bool = False
     renewal_failed: bool = False
+    beats: bool = False
     completion_lost: bool = False
     finished: bool = False
     end: End | None = None
@@ -53,6 +54,14 @@ class AttemptSeen:
             self.end = "forgotten"
         else:
             self.end = "released" if found.lease_until == RELEASED else "lapsed"
+
+
+def may_lapse(seen: AttemptSeen) -> bool:
+    """In a calm world too: a lease that a heartbeat renews has no grace for a clock that is ahead, and it is as long as
+    two renewals that get no answer.
+    """
+    is_ahead = seen.taken_by is not None and seen.taken_by.skew > seen.process.skew
+    return seen.beats and (seen.renewal_failed or is_ahead)
 
 
 def window(one: AttemptSeen, other: AttemptSeen) -> str | None:

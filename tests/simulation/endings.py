@@ -9,7 +9,7 @@ from domain.answer import Answer
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
 from domain.record import Record, Status
-from tests.simulation.attempts import AttemptSeen
+from tests.simulation.attempts import AttemptSeen, may_lapse
 from tests.simulation.plan import MAX_ATTEMPTS, STALE_FOR
 
 if TYPE_CHECKING:
@@ -148,9 +148,8 @@ class Ending:
             case Failure.LEASE_LOST:
                 if seen.started and not (seen.write_refused or seen.renewal_refused):
                     return "a lease was lost, and nobody said so"
-                # in a calm world: a release was answered too late, and the job taken since; or a renewal got no answer,
-                # and the lease ended on a clock that is ahead
-                is_right = self.oracle.plan.hostile or seen.released or seen.renewal_failed
+                # in a calm world: a release was answered too late, and the job taken since
+                is_right = self.oracle.plan.hostile or seen.released or may_lapse(seen)
                 return None if is_right else "a lease was lost though everything behaved"
         return f"claimed, and it failed as {failed}"
 

@@ -10,7 +10,7 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.events import Trace
 from domain.record import Acquired, Claim, Record
-from tests.simulation.attempts import AttemptSeen, window
+from tests.simulation.attempts import AttemptSeen, may_lapse, window
 from tests.simulation.deliveries import Deliveries
 from tests.simulation.endings import Ending, name_of
 from tests.simulation.plan import PAYLOADS, Identity, Plan
@@ -144,8 +144,7 @@ class Oracle:
         for other in self.attempts[mine.claim.key]:
             if other is not mine and other.effect_at is not None:
                 way = window(other, mine)
-                # in a calm world only by a lease that could not be renewed, and ended on a clock ahead
-                if way is None or not (self.plan.hostile or other.renewal_failed or mine.renewal_failed):
+                if way is None or not (self.plan.hostile or may_lapse(other) or may_lapse(mine)):
                     self.fail(f"two effects: attempts {other.claim.attempt} and {mine.claim.attempt} ({way})")
                 self.windows[str(way)] += 1
 

@@ -55,6 +55,7 @@ class Runner(Worker):
     @contextmanager
     def heartbeat(self, lease: Lease, length: timedelta) -> Iterator[None]:
         beat = _Beat()
+        self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].beats = True
         self.world.spawn(self, partial(self._beat, beat, lease, length))
         try:
             yield
