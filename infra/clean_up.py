@@ -20,13 +20,14 @@ HANDLER: Final = "entrypoints.cleanup.handler"
 TABLE_ACTIONS: Final = ("dynamodb:Scan", "dynamodb:DeleteItem")
 TIMEOUT_SECONDS: Final = 900
 MARGIN_SECONDS: Final = 30
-"""A page of a hundred conditional deletions fits."""
+"""A page of a thousand conditional deletions fits."""
 
 
 class CleanUp(Construct):
     """A function of its own, with a role that may read the worker's table and delete from it, every `hours` hours.
 
-    What the time does not suffice for is left to the next run, and logged (`purge_unfinished`).
+    Every run begins at the table's beginning. Where its time does not suffice it says so in its log
+    (`purge_unfinished`), and where to go on.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """The threads that run the lanes of a batch: as many as keep the processor busy, and no more.
 
 Threads of one interpreter run Python code in turns. While a store is far away or operations wait, that is hidden behind
-the waiting. Where little waits, ten threads do no more than two, and pay half as much again for taking turns.
+the waiting. Where little waits, ten threads do no more than two, and pay half as much again for taking turns. What has
+only a share of a processor (Lambda below 1.8 GB) never keeps one busy: there all threads run.
 """
 
 from collections import deque

@@ -142,7 +142,9 @@ class PowertoolsTelemetry:
         level = logging.ERROR if status >= SERVER_ERROR else logging.INFO
         told = {"cause": cause, **self._error(error, with_cause=True)}
         self._log(level, "request_refused", status=status, reason=reason, **told)
-        if error is not None and not isinstance(error, StoreUnavailableError):
+        if isinstance(error, StoreUnavailableError):
+            self._count("StoreUnavailable")
+        elif error is not None or cause is not None:
             self._count("Unexpected")
 
     def flush(self) -> None:

@@ -8,8 +8,8 @@ from entrypoints.container import Container
 from entrypoints.purging import Purge
 from entrypoints.startup import built_for_good
 
-PAGE: Final = 100
-"""Records a step: so few that a step fits the deadline margin even if all of them are deleted."""
+PAGE: Final = 1000
+"""Records a step: so few that a step fits the deadline margin of 30 s even if all of them are deleted."""
 
 
 class Context(Protocol):

@@ -160,7 +160,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         "ERROR",
         "request_refused",
         {"status": 503, "reason": "queue_unavailable", "cause": "AccessDenied"},
-        {},
+        {"Unexpected": 1},
     ),
     (
         "request_refused",
@@ -174,7 +174,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
             "error_type": "StoreUnavailableError",
             "error_at": STACK_OF_RAISED,
         },
-        {},
+        {"StoreUnavailable": 1},
     ),
     (
         "request_refused",

@@ -233,8 +233,9 @@ def test_the_clean_up_goes_to_the_end_and_says_what_it_did(
 
 
 def test_the_clean_up_stops_before_its_margin_and_the_next_one_goes_on(
-    handle: cleanup.Handler, caplog: pytest.LogCaptureFixture
+    handle: cleanup.Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cleanup, "PAGE", 100)
     first = handle({}, Lambda(7.5))
     assert 0 < first["purged"] < 125
     assert first["after"]

@@ -8,6 +8,9 @@ from adapters.http.problems import BAD_KEY, NO_KEY, HttpProblemError
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~:@=-]{0,255}")
 """Of the strings that RFC 8941 allows, those that stand in a path as they are: gateways differ in what they decode."""
 
+LONGEST_PREFER: Final = 1000
+"""Characters; taking a list apart takes the square of its length where quotes do not match."""
+
 _STRING: Final = re.compile(r' *"((?:[ !#-\[\]-~]|\\["\\])*)" *')
 """RFC 8941, 3.3.3: printable ASCII, quotes and backslashes escaped; blanks around it are discarded (4.2)."""
 
@@ -33,7 +36,9 @@ def idempotency_key(value: str | None) -> str:
 
 def prefers_async(value: str | None) -> bool:
     """Whether `respond-async` is among the preferences of a `Prefer` field (RFC 7240); all others are ignored."""
-    named = (re.split("[;=]", element, maxsplit=1)[0] for element in _ELEMENT.findall(value or ""))
+    if value is None or len(value) > LONGEST_PREFER:
+        return False
+    named = (re.split("[;=]", element, maxsplit=1)[0] for element in _ELEMENT.findall(value))
     return any(name.strip(" \t").lower() == "respond-async" for name in named)
 
 
