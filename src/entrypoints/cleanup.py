@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from entrypoints.container import Container
 from entrypoints.purging import Purge
-from entrypoints.startup import built_for_good
+from entrypoints.startup import handler_on_demand
 
 PAGE: Final = 1000
 """Records a step: so few that a step fits the deadline margin of 30 s even if all of them are deleted."""
@@ -55,11 +55,4 @@ def _after(event: object) -> str | None:
 
 
 def __getattr__(name: str) -> Handler:
-    """`handler`, built when Lambda asks for it at its start; importing this module builds nothing (PEP 562)."""
-    if name != "handler":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        globals()[name] = made = built_for_good(make_handler)
-    except AttributeError as error:  # which would be taken for "there is no handler"
-        raise RuntimeError(f"the handler cannot be built: {error}") from error
-    return made
+    return handler_on_demand(globals(), name, make_handler)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from adapters.sqs.message import read_event
 from domain.operation import Operations
 from entrypoints.container import Container
-from entrypoints.startup import built_for_good
+from entrypoints.startup import handler_on_demand
 
 
 class Context(Protocol):
@@ -39,14 +39,11 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
     return handle
 
 
-def __getattr__(name: str) -> Handler:
-    """`handler`, built when Lambda asks for it at its start; importing this module builds nothing (PEP 562)."""
-    if name != "handler":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from domain.business import OPERATIONS
+def _of_business() -> Handler:
+    from domain.business import OPERATIONS
 
-        globals()[name] = made = built_for_good(lambda: make_handler(OPERATIONS))
-    except AttributeError as error:  # which would be taken for "there is no handler"
-        raise RuntimeError(f"the handler cannot be built: {error}") from error
-    return made
+    return make_handler(OPERATIONS)
+
+
+def __getattr__(name: str) -> Handler:
+    return handler_on_demand(globals(), name, _of_business)

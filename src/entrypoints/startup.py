@@ -1,7 +1,8 @@
-"""How a Lambda door builds its handler: once, and without looking for garbage among what stays."""
+"""How a Lambda door builds its handler: on demand, once, and without looking for garbage among what stays."""
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 
 def built_for_good[T](build: Callable[[], T]) -> T:
@@ -16,3 +17,16 @@ def built_for_good[T](build: Callable[[], T]) -> T:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def handler_on_demand[T](module: dict[str, Any], name: str, build: Callable[[], T]) -> T:
+    """For the `__getattr__` of a door's module (PEP 562): its `handler` is built when Lambda asks for it at its start;
+    importing the module builds nothing.
+    """
+    if name != "handler":
+        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+    try:
+        module[name] = made = built_for_good(build)
+    except AttributeError as error:  # which would be taken for "there is no handler"
+        raise RuntimeError(f"the handler cannot be built: {error}") from error
+    return made
