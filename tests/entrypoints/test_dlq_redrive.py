@@ -350,6 +350,26 @@ def test_a_source_that_is_not_known_is_to_be_said(world: World, monkeypatch: pyt
     assert (unknown.exit_code, "--queue-url says where" in unknown.stderr) == (2, True)
 
 
+def test_a_dead_letter_queue_is_not_sent_its_own_letters(world: World) -> None:
+    world.bury('{"job_id":"1"}')
+    result = onejob("dlq", "redrive", "--all", "--queue-url", world.queues.dead_letter_url)
+    assert result.exit_code == 2
+    assert "is the dead-letter queue itself" in result.stderr
+    assert world.letters == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("request_name", "denied_on"),
+    [("ReceiveMessage", "/dead is denied"), ("DeleteMessage", "/dead is denied"), ("SendMessage", "/jobs is denied")],
+)
+def test_the_queue_that_refused_is_named(world: World, request_name: str, denied_on: str) -> None:
+    world.bury('{"job_id":"1"}')
+    with aws_requests(**{request_name: ["denied"]}):
+        assert world.redrive("--all")[0] == 1
+    assert f"{request_name} on " in world.stderr
+    assert denied_on in world.stderr
+
+
 def test_nothing_is_sent_unless_it_is_said_what(world: World) -> None:
     result = onejob("dlq", "redrive")
     assert (result.exit_code, "--job-id ID, --reason CODE, or --all" in result.stderr) == (2, True)

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.redrive import send_back, source_url
@@ -97,6 +99,14 @@ class Redriver:
             "explanation": note or MEANING[decision.verdict],
         }
 
+    def asked_on(self, trouble: Exception) -> str:
+        """What could not be had: letters are sent to one queue, received and deleted on the other."""
+        if not isinstance(trouble, QueueUnavailableError):
+            return "the table of records"
+        cause = trouble.__cause__
+        sending = isinstance(cause, ClientError) and cause.operation_name == "SendMessage"
+        return self.target if sending else self.options.url
+
     def _decide(self, letter: Letter, job: Job | None, record: Record | None) -> Decision:
         if letter.source_message_id in self.sent_ids or letter.message.message_id in self.sent_ids:
             return Decision(Verdict.CAME_BACK, send=False)
@@ -161,7 +171,7 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
             _sum_up(redriver)
     if trouble is not None:
         cause = trouble.__cause__
-        on = redriver.target if isinstance(trouble, QueueUnavailableError) else "the table of records"
+        on = redriver.asked_on(trouble)
         text = explained(cause, on) if isinstance(cause, AWS_ERRORS) and cause else str(trouble)
         raise NothingDoneError(f"stopped: {text}; the letter at hand is where it was, and perhaps sent too: run again")
     return 0 if redriver.counts["sent"] and not redriver.counts["left"] else FOUND
@@ -176,7 +186,9 @@ def _target(client: "SQSClient", options: RedriveOptions) -> str:
     url = options.queue_url or source_url(client, options.url)
     if url is None:
         raise UnusableOptionError("not one queue names this as its dead-letter queue: --queue-url says where to send")
-    if checked_url(url, "--queue-url").endswith(".fifo") != options.url.endswith(".fifo"):
+    if checked_url(url, "--queue-url") == options.url:
+        raise UnusableOptionError(f"--queue-url {url}: is the dead-letter queue itself")
+    if url.endswith(".fifo") != options.url.endswith(".fifo"):
         raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
     return url
 
