@@ -88,6 +88,14 @@ def test_no_page_begins_after_its_time() -> None:
 
 
 @pytest.mark.usefixtures("file")
+@pytest.mark.parametrize("seconds", ["1e15", "inf"])
+def test_a_time_that_no_calendar_holds_is_refused(seconds: str) -> None:
+    result = onejob("purge", "--max-seconds", seconds)
+    assert result.exit_code == 2
+    assert "max-seconds" in result.stderr
+
+
+@pytest.mark.usefixtures("file")
 def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entrypoints.cli.purge.PAGE", 2)
     original, calls = Purge._page, []

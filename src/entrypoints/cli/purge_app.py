@@ -13,7 +13,8 @@ def purge(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Look at no more than N records.")] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Begin no page after so long.")
+        float | None,
+        typer.Option(min=0, max=31_536_000, metavar="SECONDS", help="Begin no page after so long (at most a year)."),
     ] = None,
     after: Annotated[
         str | None, typer.Option(metavar="KEY", help="Go on where another purge ended, as it said.")
