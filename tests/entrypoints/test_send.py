@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from adapters.sqs.sender import SqsSender
 from tests.support.aws import in_process
-from tests.support.aws_faults import aws_requests
+from tests.support.aws_faults import AwsFault, aws_requests
 from tests.support.cli import file_of, objects, onejob
 
 
@@ -99,6 +99,20 @@ def test_a_lost_answer_names_the_lines_and_the_rest_goes_on(tmp_path: Path) -> N
     assert result.stdout == "13 of 23 jobs sent\n"
     assert requests.count["SendMessageBatch"] == 3
     assert len(bodies(url)) == 23
+
+
+@pytest.mark.parametrize("fault", ["broken", "lost"])
+def test_while_sqs_is_away_the_rest_is_not_made_uncertain(tmp_path: Path, fault: AwsFault) -> None:
+    url = queue()
+    file = file_of(tmp_path, *numbered(100))
+    with aws_requests(SendMessageBatch=["ok", *[fault] * 9]) as requests:
+        result = send(file, "--json", url=url)
+    assert (result.exit_code, requests.count["SendMessageBatch"]) == (1, 4)
+    (told,) = objects(result)
+    assert (told["sent"], told["next_line"], told["uncertain"]) == (10, 11, list(range(11, 41)))
+    assert "the same command with --from-line 11" in result.stderr
+    assert send(file, "--from-line", "11", url=url).exit_code == 0
+    assert set(bodies(url)) == set(numbered(100))
 
 
 def test_ctrl_c_tells_where_to_go_on_and_going_on_sends_the_rest(

@@ -15,6 +15,9 @@ from domain.errors import InvalidJobError
 from domain.job import Job
 from domain.job_factory import JobFactory
 
+MOST_IN_VAIN: Final = 3
+"""Batches in a row whose answers were lost: SQS is away, and going on would make all that is left uncertain."""
+
 MOST_TOLD: Final = 20
 """Lines that are no job, told one by one; the rest is counted."""
 
@@ -109,6 +112,8 @@ class Sending:
     refused: list[tuple[int, str]] = field(default_factory=list)
     uncertain: list[int] = field(default_factory=list)
     error: Exception | None = None
+    _in_vain: list[int] = field(default_factory=list)
+    """The first line of each batch since an answer last arrived."""
 
     def take(self, batch: BatchSent, last_line: int) -> None:
         self.sent += len(batch.sent)
@@ -119,6 +124,15 @@ class Sending:
             self.next_line = min(message.number for message in batch.unsent)
         else:
             self.next_line = last_line + 1
+        self._give_up_in_vain(batch)
+
+    def _give_up_in_vain(self, batch: BatchSent) -> None:
+        if batch.sent or batch.refused or not batch.uncertain:
+            self._in_vain.clear()
+            return
+        self._in_vain.append(batch.uncertain[0].number)
+        if len(self._in_vain) == MOST_IN_VAIN and self.error is None:
+            self.error, self.next_line = batch.error, self._in_vain[0]
 
     @property
     def is_complete(self) -> bool:
