@@ -17,9 +17,11 @@ from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.sqs.letters import LetterBox
 from adapters.sqs.redrive import source_url
 from adapters.system import SystemClock
+from domain.attempt import Attempt
+from domain.job import Job
 from domain.record import Record
 from tests.support.aws import dynamodb_store, in_process
-from tests.support.aws_faults import aws_requests
+from tests.support.aws_faults import AwsFault, aws_requests
 from tests.support.cli import objects, onejob
 from tests.support.jobs import job
 from tests.support.redriven import World, redriven_world
@@ -350,6 +352,21 @@ def test_a_source_that_is_not_known_is_to_be_said(world: World, monkeypatch: pyt
     assert (unknown.exit_code, "--queue-url says where" in unknown.stderr) == (2, True)
 
 
+def test_the_record_is_that_of_the_operation_that_the_worker_runs(world: World) -> None:
+    """Of two workers on one table, each with a job of that id, the other's record is not to be forgotten."""
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}')
+    mine = ("--operation", "tests.entrypoints.test_dlq_redrive:bill")
+    status, (row,) = world.redrive("--all", "--force", *mine)
+    assert (status, row["operation"], row["verdict"], row["forgotten"]) == (0, "bill", "runs", False)
+    assert objects(onejob("show", "1", "--json"))[0]["status"] == "completed"
+
+
+def bill(job: Job, attempt: Attempt) -> object:
+    return f"{job.job_id} {attempt.number}"
+
+
 def test_a_dead_letter_queue_is_not_sent_its_own_letters(world: World) -> None:
     world.bury('{"job_id":"1"}')
     result = onejob("dlq", "redrive", "--all", "--queue-url", world.queues.dead_letter_url)
@@ -364,7 +381,8 @@ def test_a_dead_letter_queue_is_not_sent_its_own_letters(world: World) -> None:
 )
 def test_the_queue_that_refused_is_named(world: World, request_name: str, denied_on: str) -> None:
     world.bury('{"job_id":"1"}')
-    with aws_requests(**{request_name: ["denied"]}):
+    plan: dict[str, list[AwsFault]] = {request_name: ["denied"]}
+    with aws_requests(**plan):
         assert world.redrive("--all")[0] == 1
     assert f"{request_name} on " in world.stderr
     assert denied_on in world.stderr

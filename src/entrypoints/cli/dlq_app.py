@@ -86,6 +86,14 @@ def redrive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     most: Annotated[int | None, typer.Option("--max", min=1, metavar="N", help="At most so many letters.")] = None,
     as_json: AsJson = False,
+    operation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|MODULE:FUNCTION",
+            help="As the worker was given it (onejob work --operation): what is meant by letters that name none.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="As the worker was given it (onejob work --name).")] = None,
     backend: BackendName = None,
     table: TableName = None,
     db: DbFile = None,
@@ -125,6 +133,8 @@ def redrive(
         force=force,
         dry_run=dry_run,
         most=most,
+        operation=operation,
+        name=name,
         as_json=as_json,
         records=RecordsOptions(
             backend=backend,

@@ -23,6 +23,7 @@ from entrypoints.cli.ending import FOUND, NothingDoneError, checked_url
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
 from entrypoints.cli.redrive_rules import Decision, Verdict, decide
+from entrypoints.cli.run_operations import chosen_operations
 from entrypoints.cli.run_options import UnusableOptionError
 from entrypoints.cli.tables import print_line, print_object, print_table
 
@@ -52,6 +53,8 @@ class RedriveOptions:
     force: bool
     dry_run: bool
     most: int | None
+    operation: str | None
+    name: str | None
     as_json: bool
     records: RecordsOptions
 
@@ -131,10 +134,9 @@ class Redriver:
 
 def redrive(options: RedriveOptions) -> int:
     """Send them back, and answer the exit status."""
-    from domain.business import OPERATIONS
-
     if not (options.job_ids or options.reasons or options.everything):
         raise UnusableOptionError("say which letters: --job-id ID, --reason CODE, or --all")
+    operations, default_operation = chosen_operations(options.operation, options.name)
     aws = options.records.aws
     client = aws.client("sqs")
     attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
@@ -143,7 +145,7 @@ def redrive(options: RedriveOptions) -> int:
     with open_records(options.records) as records:
         box = LetterBox(client, options.url, attributes["QueueArn"])
         redriver = Redriver(options, box, aws.client("sqs", tries=1), target, records)
-        return _run(redriver, JobFactory(records.settings.namespace, OPERATIONS))
+        return _run(redriver, JobFactory(records.settings.namespace, operations, default_operation))
 
 
 def _run(redriver: Redriver, factory: JobFactory) -> int:
