@@ -301,6 +301,7 @@ def test_a_queue_that_does_not_exist_is_an_error_that_names_the_option() -> None
         ({"IDEMPOTENCY_BACKEND": "memory"}, "IDEMPOTENCY_BACKEND=memory forgets with the process"),
         ({"IDEMPOTENCY_BACKEND": "sqlite"}, "say --single-host if there are none"),
         ({"IDEMPOTENCY_TABLE": ""}, "IDEMPOTENCY_TABLE is not set"),
+        ({"DEAD_LETTER_QUEUE_URL": URL}, "DEAD_LETTER_QUEUE_URL is the queue that is worked off"),
         ({"AWS_DEFAULT_REGION": ""}, "Set AWS_DEFAULT_REGION"),
     ],
 )

@@ -103,12 +103,18 @@ def _parts(options: WorkOptions) -> Parts:
     if not os.environ.get("IDEMPOTENCY_BACKEND", "").strip():
         known = ", ".join(one for one in Backend if one is not Backend.MEMORY)
         raise SettingError(f"IDEMPOTENCY_BACKEND is not set: say where records live, one of {known}")
+    settings = Settings.from_environment(os.environ)
+    if settings.dead_letter_queue_url == options.queue_url:
+        raise SettingError(
+            "DEAD_LETTER_QUEUE_URL is the queue that is worked off: what is rejected would be received again at once, "
+            "for ever"
+        )
     operations, default_operation = chosen_operations(options.operation, options.name)
     poll = PollOptions(
         queue_url=options.queue_url, lease=options.lease, poll=options.poll, single_host=options.single_host
     )
     try:
-        return make_poll_worker(operations, default_operation, poll, Settings.from_environment(os.environ))
+        return make_poll_worker(operations, default_operation, poll, settings)
     except (BotoCoreError, ValueError) as error:  # no region, a profile that is not there, an endpoint that is no URL
         raise UnusableOptionError(
             f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
