@@ -100,6 +100,13 @@ def test_some_can_be_picked(queues: Queues) -> None:
     assert queues.counts(queues.dead_letter_url) == (3, 0)
 
 
+def test_letters_that_somebody_holds_are_counted_and_not_denied(queues: Queues) -> None:
+    queues.sqs.send_message(QueueUrl=queues.dead_letter_url, MessageBody='{"job_id":"1"}')
+    queues.receive(1, url=queues.dead_letter_url)
+    for command in (("list",), ("redrive", "--all", "--dry-run")):
+        assert "about 1 letters are held by somebody else" in onejob("dlq", *command).stderr
+
+
 def test_an_empty_queue_and_one_that_is_not_there(queues: Queues) -> None:
     empty = onejob("dlq", "list")
     assert (empty.exit_code, empty.stdout) == (0, "no dead letters\n")

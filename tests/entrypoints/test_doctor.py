@@ -158,6 +158,13 @@ def test_letters_that_wait_and_a_policy_of_their_own_are_warned_of(queues: Queue
     assert "has a redrive policy of its own: each look counts as a receive" in warned
 
 
+def test_letters_that_somebody_holds_are_no_empty_queue(queues: Queues) -> None:
+    queues.sqs.send_message(QueueUrl=queues.dead_letter_url, MessageBody="{}")
+    queues.receive(1, url=queues.dead_letter_url)
+    _, found = examined(queues)
+    assert "about 1 letters wait, all held by somebody" in [one["text"] for one in found]
+
+
 def test_a_dead_letter_queue_that_is_not_said_or_another_one(queues: Queues) -> None:
     result = onejob("doctor", "--json", "--table", TABLE, "--queue-url", queues.url)
     assert [text for _, text in failing(objects(result))] == [

@@ -55,6 +55,7 @@ def list_letters(options: ListOptions) -> int:
     client = Aws(options.region, options.endpoint_url).client("sqs")
     attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
     warn_of_own_redrive(attributes)
+    warn_of_held(attributes)
     factory = JobFactory(checked_namespace(options.namespace), OPERATIONS)
     wanted = Wanted(options.job_id, options.reason)
     now = SystemClock().now()
@@ -122,6 +123,15 @@ def warn_of_own_redrive(attributes: dict[str, str]) -> None:
         say(
             "note: this queue has a redrive policy of its own: each look counts as a receive, and after so many SQS "
             "moves a letter on. A dead-letter queue needs none"
+        )
+
+
+def warn_of_held(attributes: dict[str, str]) -> None:
+    """None of these is shown: an empty list is no empty queue."""
+    if held := int(attributes.get("ApproximateNumberOfMessagesNotVisible", 0)):
+        say(
+            f"note: about {held} letters are held by somebody else, or by a command that was killed, and not shown: "
+            f"look again in {HOLD_SECONDS} s"
         )
 
 

@@ -18,7 +18,7 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.record import Record
 from entrypoints.cli.aws import AWS_ERRORS, explained
-from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_own_redrive, whose
+from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_held, warn_of_own_redrive, whose
 from entrypoints.cli.ending import FOUND, NothingDoneError, checked_url
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
@@ -141,6 +141,7 @@ def redrive(options: RedriveOptions) -> int:
     client = aws.client("sqs")
     attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
     warn_of_own_redrive(attributes)
+    warn_of_held(attributes)
     target = _target(client, options)
     with open_records(options.records) as records:
         box = LetterBox(client, options.url, attributes["QueueArn"])

@@ -107,6 +107,8 @@ class QueueCheck:
         count = int(letters.get("ApproximateNumberOfMessages", 0))
         if count:
             yield warn(dead, f"about {count} letters wait", f"onejob dlq list --dead-letter-url {url}")
+        elif held := int(letters.get("ApproximateNumberOfMessagesNotVisible", 0)):
+            yield warn(dead, f"about {held} letters wait, all held by somebody", "look again in a minute")
         else:
             yield ok(dead, "is empty")
 
