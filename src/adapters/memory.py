@@ -96,8 +96,8 @@ class MemoryIdempotencyStore:
             record, now = self._records.get(seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen):
                 raise RecordChangedError(f"{seen.key}: changed since it was shown")
-            if record.in_progress and not record.lease_is_over(now) and not force:
-                raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+            if record.is_held and not force:
+                raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
             self._records[seen.key] = forgotten = replace(
                 record,
                 status=Status.IN_PROGRESS,

@@ -47,7 +47,7 @@ class RecordChangedError(Exception):
 
 
 class LeaseHeldError(Exception):
-    """A worker holds the job: nothing was written."""
+    """An attempt has claimed the job and not ended it: nothing was written."""
 
 
 def text_of(error: BaseException) -> str:

@@ -78,6 +78,11 @@ class Record:
             return State.RUNNING
         return State.RELEASED if self.lease_until == RELEASED else State.LAPSED
 
+    @property
+    def is_held(self) -> bool:
+        """An attempt has claimed it and not ended it, whether or not its lease is over."""
+        return self.in_progress and self.lease_until != RELEASED
+
     def is_same_as(self, other: "Record") -> bool:
         """Whether nobody has claimed, ended or forgotten it between the two. A renewal does not count."""
         return (self.status, self.owner, self.attempts, self.epoch) == (

@@ -139,7 +139,7 @@ class JobService:
                 assert_never(seen)
 
     def _look_up(self, run: _Run) -> Completed | Mismatch | None:
-        """Only a completed record is believed: it never changes, so that an old copy of it is as good as the last."""
+        """Only a completed record is believed: no worker changes it, so that an old copy is as good as the last."""
         if not run.delivery.is_redelivery:
             return None
         record = self._ask(lambda: self.store.find(run.job.key), run.last_try, STORE_TRIES)

@@ -133,12 +133,20 @@ def test_an_epoch_lasts_for_a_claim_that_comes_back_too(harness: Harness) -> Non
     assert acquire(harness, owner="b") == claim
 
 
-def test_a_failed_and_a_lapsed_job_can_be_forgotten(harness: Harness) -> None:
+def test_a_failed_job_can_be_forgotten_and_one_that_was_forgotten(harness: Harness) -> None:
     harness.store.release(acquire(harness), "OSError")
     assert harness.admin.forget(look(harness)).last_error == "OSError"
+    assert harness.admin.forget(look(harness)).epoch == 3
+
+
+def test_a_lapsed_job_is_forgotten_by_force_alone_since_it_may_have_had_its_effect(harness: Harness) -> None:
     acquire(harness)
     harness.clock.advance(seconds=61)
-    assert harness.admin.forget(look(harness)).epoch == 3
+    before = look(harness)
+    with pytest.raises(LeaseHeldError):
+        harness.admin.forget(before)
+    assert look(harness) == before
+    assert harness.admin.forget(before, force=True).epoch == 2
 
 
 def test_a_running_job_is_forgotten_by_force_alone(harness: Harness) -> None:

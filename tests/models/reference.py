@@ -100,8 +100,7 @@ class ReferenceStore:
         if (old.status, old.owner, old.attempts, old.epoch) != (seen.status, seen.owner, seen.attempts, seen.epoch):
             self.situations["forget: changed"] += 1
             raise RecordChangedError
-        assert old.lease_until is not None
-        running = old.status is Status.IN_PROGRESS and self.now() <= old.lease_until
+        running = old.status is Status.IN_PROGRESS and old.lease_until != RELEASED
         if running and not force:
             self.situations["forget: held"] += 1
             raise LeaseHeldError

@@ -140,8 +140,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, KEYS - 1), force=st.booleans(), seldom=SELDOM)
     def an_operator_has_forgotten_what_is_there(self, which: int, force: bool, seldom: bool) -> None:
         record = self.model.find(self.jobs[which].key)
-        is_held = record is not None and record.in_progress and not record.lease_is_over(self.clock.now())
-        if record is not None and (seldom or (is_held and not force)):
+        if record is not None and (seldom or (record.is_held and not force)):
             self.forget(record, force)
 
     @rule(shown=Shown, force=st.booleans(), seldom=SELDOM)

@@ -50,10 +50,10 @@ class DynamoDBStoreAdmin:
             attempts=seen.attempts,
             epoch=seen.epoch,
         )
-        now = self._clock.now()
+        expiry = to_seconds(self._clock.now() + self._retention)
         with translated(seen.key):
             try:
-                forgotten = self._layer.forget_record(wanted, now, to_seconds(now + self._retention), force=force)
+                forgotten = self._layer.forget_record(wanted, expiry, force=force)
             except FenceLostError as lost:
                 self._explain(seen, None if lost.found is None else to_record(lost.found, seen.key))
                 raise
@@ -80,7 +80,7 @@ class DynamoDBStoreAdmin:
     def _explain(self, seen: Record, found: Record | None) -> None:
         if found is None or not found.is_same_as(seen):
             raise RecordChangedError(f"{seen.key}: changed since it was shown")
-        raise LeaseHeldError(f"{seen.key}: held until {found.lease_until}")
+        raise LeaseHeldError(f"{seen.key}: attempt {found.attempts} has not ended")
 
 
 def _of_ours(found: FencedRecord) -> Record | None:

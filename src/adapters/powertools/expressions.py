@@ -128,8 +128,8 @@ def renew(record: FencedRecord) -> Write:
     return write
 
 
-def forget(seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> Write:
-    """Release what is as it was seen, for another epoch; without `force` only if no lease runs."""
+def forget(seen: FencedRecord, expiry: int, *, force: bool) -> Write:
+    """Release what is as it was seen, for another epoch; without `force` only if no attempt is under way."""
     condition = ["#status = :seen_status", _is("owner", seen.owner), _is("attempts", seen.attempts or None)]
     condition.append(_is("epoch", seen.epoch if seen.epoch > 1 else None))
     values = {
@@ -148,8 +148,7 @@ def forget(seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> Wr
     if seen.epoch > 1:
         values[":epoch"] = number(seen.epoch)
     if not force:
-        condition.append(f"(#status <> :in_progress OR {_LEASE_OVER})")
-        values |= _at(now)
+        condition.append("(#status <> :in_progress OR #lease = :lease)")  # which is set to 0 here, as by a release
     write.condition = " AND ".join(condition)
     return write
 

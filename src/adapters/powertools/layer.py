@@ -86,9 +86,9 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         )
         return self._item_to_data_record(answer["Item"]) if "Item" in answer else None
 
-    def forget_record(self, seen: FencedRecord, now: datetime, expiry: int, *, force: bool) -> FencedRecord:
+    def forget_record(self, seen: FencedRecord, expiry: int, *, force: bool) -> FencedRecord:
         """Release what is as it was seen, for another epoch; the record as it then is. Raises `FenceLostError`."""
-        write = expressions.forget(seen, now, expiry, force=force)
+        write = expressions.forget(seen, expiry, force=force)
         return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
 
     def purge_record(self, idempotency_key: str, now: datetime) -> bool:

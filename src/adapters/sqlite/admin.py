@@ -51,8 +51,8 @@ class SQLiteStoreAdmin:
             record, now = read(self._connection, seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen):
                 raise RecordChangedError(f"{seen.key}: changed since it was shown")
-            if record.in_progress and not record.lease_is_over(now) and not force:
-                raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+            if record.is_held and not force:
+                raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
             values = to_number(RELEASED), to_number(now + self._retention), str(seen.key)
             self._connection.execute(_FORGET, values)
             forgotten = read(self._connection, seen.key)

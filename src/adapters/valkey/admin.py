@@ -58,7 +58,7 @@ class ValkeyStoreAdmin:
             return record
         if record is None or not record.is_same_as(seen):
             raise RecordChangedError(f"{seen.key}: changed since it was shown")
-        raise LeaseHeldError(f"{seen.key}: held until {record.lease_until}")
+        raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""

@@ -155,7 +155,7 @@ FORGET: Final = Script(
     {_FOUND}
     local is_same = is_sound and old.status == ARGV[1] and (old.owner or '') == ARGV[2] and old.attempts == ARGV[3]
         and old.epoch == ARGV[4]
-    if not is_same or (in_progress and not lease_over and ARGV[8] ~= '1') then
+    if not is_same or (in_progress and old.lease_until ~= '0' and ARGV[8] ~= '1') then
         return {{0, found}}
     end
     redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'lease_until', '0', 'expires_at', ARGV[6],

@@ -37,8 +37,11 @@ class StoreAdmin(Protocol):
         It is released, without owner, answer and fingerprint, so that a corrected payload may run too. The attempts
         stay, since they fence; the epoch goes up by one, and with it every `effect_key`. Retention starts anew.
         Lands if and only if the record is as it was seen (`Record.is_same_as`), else `RecordChangedError`; and, without
-        `force`, if no lease is running now, else `LeaseHeldError`. With `force` the worker that holds the lease
-        learns it at its next renewal or write, and its answer is lost: its effect may be had twice.
+        `force`, if no attempt is under way (`Record.is_held`), else `LeaseHeldError`. Clocks do not matter here: an
+        attempt that has lapsed may have had its effect, and the next delivery takes it over under the same effect keys.
+        With `force` a worker that holds the job learns it at its next renewal or write, and its answer is lost: its
+        effect may be had twice.
+        For a moment `IdempotencyStore.find` may still answer with what was forgotten.
         """
         ...
 

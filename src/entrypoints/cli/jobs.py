@@ -117,6 +117,11 @@ def refuse_what_needs_no_forgetting(record: Record, now: datetime, *, force: boo
                 f"it is running: a worker holds it until {iso(record.lease_until or record.expires_at)}. Wait; or "
                 "--force, and its effect may happen twice"
             )
+        case State.LAPSED if not force:
+            raise NothingDoneError(
+                "its worker is gone or cut off, and may have had its effect: the next delivery takes it over under the "
+                "same effect keys. Send it again; or --force, and its effect may happen twice"
+            )
 
 
 def forget(records: Records, seen: Record, *, force: bool) -> Record:
@@ -130,6 +135,6 @@ def forget(records: Records, seen: Record, *, force: bool) -> Record:
     except RecordChangedError:
         raise NothingDoneError("somebody changed it since it was shown: nothing is done; look again") from None
     except LeaseHeldError:
-        raise NothingDoneError("a worker has taken it meanwhile: nothing is done; look again, or --force") from None
+        raise NothingDoneError("a worker has it: nothing is done; look again, or --force") from None
     audit(who, seen, after, records.clock.now())
     return after

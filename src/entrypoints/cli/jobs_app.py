@@ -128,7 +128,7 @@ def forget(
     operation: OperationName = "default",
     tenant: Tenant = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Although a worker holds it: the effect may then happen twice.")
+        bool, typer.Option("--force", help="Although a worker has not ended it: the effect may then happen twice.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
@@ -147,8 +147,11 @@ def forget(
     corrected payload may run under the same id.
 
     Nothing is done if the record is no longer as it was shown, or, without
-    --force, while a worker holds it. An audit line (JSON, event
-    job_forgotten: who, which job, before and after) goes to standard error.
+    --force, while a worker has not ended it: a running job, and a lapsed one,
+    which the next delivery takes over under the same effect keys. For a
+    second or so a message that comes back may still be answered with what
+    was forgotten. An audit line (JSON, event job_forgotten: who, which job,
+    before and after) goes to standard error.
 
     Exit status: 0 forgotten; 1 nothing was done; 2 unusable arguments or
     settings; 130 interrupted; 143 terminated.
