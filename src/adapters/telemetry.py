@@ -147,6 +147,11 @@ class PowertoolsTelemetry:
         elif error is not None or cause is not None:
             self._count("Unexpected")
 
+    def purged(self, deleted: int, seen: int, after: str | None, *, is_complete: bool) -> None:
+        """A clean-up ended, at the end of the records or before; `after` is where to go on."""
+        level, event = (logging.INFO, "records_purged") if is_complete else (logging.WARNING, "purge_unfinished")
+        self._log(level, event, purged=deleted, seen=seen, after=after)
+
     def flush(self) -> None:
         """Emit the metrics gathered so far."""
         with self._flushing:

@@ -23,11 +23,9 @@ type Handler = Callable[[Any, Context], dict[str, Any]]
 
 def make_handler(container: Container | None = None) -> Handler:
     """A handler, everything behind it built now. Raises `SettingError`."""
-    from aws_lambda_powertools import Logger
-
     parts = container or Container()
     settings, admin, clock, jitter = parts.settings(), parts.admin(), parts.clock(), parts.jitter()
-    logger = Logger(service=settings.service)
+    events = parts.events()
 
     def handle(event: Any, context: Context) -> dict[str, Any]:
         """Answers `{"purged": ..., "seen": ..., "after": ...}`; hand it `{"after": ...}` to go on where another ended.
@@ -39,12 +37,9 @@ def make_handler(container: Container | None = None) -> Handler:
         try:
             purge.run(until=end - settings.deadline_margin)
         finally:
-            told = {"purged": purge.deleted, "seen": purge.seen, "after": purge.after}
-            if purge.is_complete:
-                logger.info("records_purged", extra={"event": "records_purged", **told})
-            else:  # out of time, or an error, which Lambda logs
-                logger.warning("purge_unfinished", extra={"event": "purge_unfinished", **told})
-        return told
+            # unfinished: out of time, or by an error, which Lambda logs
+            events.purged(purge.deleted, purge.seen, purge.after, is_complete=purge.is_complete)
+        return {"purged": purge.deleted, "seen": purge.seen, "after": purge.after}
 
     return handle
 

@@ -147,6 +147,22 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         {"JobsRejected": 1},
     ),
     (
+        "purged",
+        lambda told: told.purged(3, 9, None, is_complete=True),
+        "INFO",
+        "records_purged",
+        {"purged": 3, "seen": 9},
+        {},
+    ),
+    (
+        "purged",
+        lambda told: told.purged(3, 9, "KEY", is_complete=False),
+        "WARNING",
+        "purge_unfinished",
+        {"purged": 3, "seen": 9, "after": "KEY"},
+        {},
+    ),
+    (
         "request_refused",
         lambda told: told.request_refused(422, "key_reused", None, None),
         "INFO",

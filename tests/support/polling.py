@@ -21,7 +21,7 @@ from domain.operation import OperationFunction
 from tests.support.jobs import answer_ok
 from tests.support.sqs import RecordedPollEvents, Worker, event
 
-WITHIN_SECONDS = 10
+WITHIN_SECONDS = 30
 LEASE = timedelta(seconds=60)
 
 
