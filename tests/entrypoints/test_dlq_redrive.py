@@ -15,7 +15,7 @@ import pytest
 
 from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.sqs.letters import LetterBox
-from adapters.sqs.redrive import source_url
+from adapters.sqs.redrive import source_urls
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job
@@ -334,16 +334,19 @@ def test_sigterm_puts_back_what_is_not_sent(world: World) -> None:
 # Where to.
 
 
-def test_the_source_is_found_by_its_redrive_policy_if_it_is_the_only_one() -> None:
+def test_the_sources_are_known_by_their_redrive_policies_and_no_other_queue_gets_letters() -> None:
     with in_process():
         queues = make_queues()
-        assert source_url(queues.sqs, queues.dead_letter_url) is None
+        assert source_urls(queues.sqs, queues.dead_letter_url) == []
         arn = queues.arn.rpartition(":")[0] + ":dead"
         policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 100})
         queues.sqs.set_queue_attributes(QueueUrl=queues.url, Attributes={"RedrivePolicy": policy})
-        assert source_url(queues.sqs, queues.dead_letter_url) == queues.url
-        queues.sqs.create_queue(QueueName="other", Attributes={"RedrivePolicy": policy})
-        assert source_url(queues.sqs, queues.dead_letter_url) is None
+        assert source_urls(queues.sqs, queues.dead_letter_url) == [queues.url]
+        other = queues.sqs.create_queue(QueueName="other")["QueueUrl"]
+        stale = onejob("dlq", "redrive", "--all", "--dead-letter-url", queues.dead_letter_url, "--queue-url", other)
+        assert (stale.exit_code, f"here come those of {queues.url}" in stale.stderr) == (2, True)
+        queues.sqs.set_queue_attributes(QueueUrl=other, Attributes={"RedrivePolicy": policy})
+        assert set(source_urls(queues.sqs, queues.dead_letter_url)) == {queues.url, other}
 
 
 def test_a_source_that_is_not_known_is_to_be_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

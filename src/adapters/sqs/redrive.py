@@ -33,16 +33,15 @@ def send_back(client: "SQSClient", url: str, letter: Letter, *, forget_age: bool
         raise QueueUnavailableError(f"SQS SendMessage: {type(error).__name__}") from error
 
 
-def source_url(client: "SQSClient", dead_letter_url: str) -> str | None:
-    """The one queue whose redrive policy names this one; None where there is none, or several, or nobody knows."""
+def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
+    """The queues whose redrive policies name this one; none also where nobody knows. Raises `QueueUnavailableError`."""
     try:
         pages = client.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=dead_letter_url)
-        urls = [url for page in pages for url in page.get("queueUrls", ())]
+        return [url for page in pages for url in page.get("queueUrls", ())]
     except _ERRORS as error:
         if isinstance(error, ClientError) and error.response["Error"]["Code"] == "InvalidAction":
-            return None  # an emulator's
+            return []  # an emulator's
         raise QueueUnavailableError(f"SQS ListDeadLetterSourceQueues: {type(error).__name__}") from error
-    return urls[0] if len(urls) == 1 else None
 
 
 def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.sqs.redrive import send_back, source_url
+from adapters.sqs.redrive import send_back, source_urls
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
@@ -186,14 +186,35 @@ def _is_wanted(options: RedriveOptions, letter: Letter, job: Job | None) -> bool
 
 
 def _target(client: "SQSClient", options: RedriveOptions) -> str:
-    url = options.queue_url or source_url(client, options.url)
+    url, sources = options.queue_url, _sources(client, options)
+    if url is None and len(sources) == 1:
+        (url,) = sources
     if url is None:
         raise UnusableOptionError("not one queue names this as its dead-letter queue: --queue-url says where to send")
     if checked_url(url, "--queue-url") == options.url:
         raise UnusableOptionError(f"--queue-url {url}: is the dead-letter queue itself")
     if url.endswith(".fifo") != options.url.endswith(".fifo"):
         raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
+    if sources and _name(url) not in map(_name, sources):
+        raise UnusableOptionError(
+            f"--queue-url {url} (or QUEUE_URL): its dead letters go elsewhere; here come those of {', '.join(sources)}"
+        )
     return url
+
+
+def _sources(client: "SQSClient", options: RedriveOptions) -> list[str]:
+    """Not to be had is no error where the target was said."""
+    try:
+        return source_urls(client, options.url)
+    except QueueUnavailableError:
+        if options.queue_url is None:
+            raise
+        return []
+
+
+def _name(url: str) -> str:
+    """Account and name: hosts differ by how they are reached."""
+    return "/".join(url.rsplit("/", 2)[1:])
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
