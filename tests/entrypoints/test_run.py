@@ -24,10 +24,11 @@ from adapters.job_lines import Line
 from domain.operation import Operations
 from domain.outcome import Rejected
 from entrypoints.cli.app import app
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run import LastTraces
 from entrypoints.cli.run import _container as run_container
-from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import RunOptions, UnusableOptionError
+from entrypoints.cli.run_options import RunOptions
 from entrypoints.cli.run_view import Tally, printable
 from entrypoints.cli.runner import Told
 from entrypoints.emulator.launcher import only_environment

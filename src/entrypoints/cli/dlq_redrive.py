@@ -19,12 +19,12 @@ from domain.job_factory import JobFactory
 from domain.record import Record
 from entrypoints.cli.aws import AWS_ERRORS, explained
 from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_held, warn_of_own_redrive, whose
-from entrypoints.cli.ending import FOUND, NothingDoneError, checked_url
+from entrypoints.cli.ending import FOUND, checked_url
+from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
+from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
 from entrypoints.cli.redrive_rules import Decision, Verdict, decide
-from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import UnusableOptionError
 from entrypoints.cli.tables import print_line, print_object, print_table
 
 if TYPE_CHECKING:

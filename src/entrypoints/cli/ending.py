@@ -13,7 +13,7 @@ from adapters.sqs.ports import QueueUnavailableError
 from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.identity import NAME
 from entrypoints.cli.aws import AWS_ERRORS, explained, is_setting
-from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.run_view import say
 from entrypoints.settings import SettingError
 
@@ -21,10 +21,6 @@ FOUND: Final = 1
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130
 QUEUE_URL: Final = re.compile(r"https?://[^\s/]+/[0-9]+/[A-Za-z0-9_-]{1,80}(\.fifo)?")
-
-
-class NothingDoneError(Exception):
-    """What was asked for could not be done; the text says why and what would help."""
 
 
 @contextmanager

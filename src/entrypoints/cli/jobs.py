@@ -8,9 +8,8 @@ from typing import Any, Final
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.record import Record, State
-from entrypoints.cli.ending import NothingDoneError
+from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.records import Records, audit
-from entrypoints.cli.run_options import UnusableOptionError
 from entrypoints.cli.tables import iso, when
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}

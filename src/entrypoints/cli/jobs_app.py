@@ -94,9 +94,9 @@ def list_jobs(
 
     from domain.record import State
     from entrypoints.cli.ending import ended
+    from entrypoints.cli.errors import UnusableOptionError
     from entrypoints.cli.jobs import as_object, listed, moment
     from entrypoints.cli.records import RecordsOptions, open_records
-    from entrypoints.cli.run_options import UnusableOptionError
     from entrypoints.cli.tables import ago, print_line, print_object
 
     where = RecordsOptions(
@@ -157,7 +157,8 @@ def forget(
     settings; 130 interrupted; 143 terminated.
     """
     from entrypoints.cli import jobs
-    from entrypoints.cli.ending import NothingDoneError, ended
+    from entrypoints.cli.ending import ended
+    from entrypoints.cli.errors import NothingDoneError
     from entrypoints.cli.records import RecordsOptions, open_records
     from entrypoints.cli.tables import print_facts, print_line, print_object
 

@@ -19,9 +19,10 @@ from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.outcome import Executed, Skipped
 from domain.ports.events import Trace
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_failed import FailedLines
-from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import RunOptions, UnusableOptionError
+from entrypoints.cli.run_options import RunOptions
 from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View, say
 from entrypoints.cli.runner import JobFileRunner, Told
 from entrypoints.container import Container

@@ -7,7 +7,8 @@ from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
 
-from entrypoints.cli.run_options import RunOptions, UnusableOptionError
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.run_options import RunOptions
 from entrypoints.cli.runner import Told
 
 

@@ -1,14 +1,10 @@
-"""What `onejob run` is asked for, and the error for what cannot be done."""
+"""What `onejob run` is asked for."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from entrypoints.settings import Backend
-
-
-class UnusableOptionError(Exception):
-    """An option cannot be used; the text names it and says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

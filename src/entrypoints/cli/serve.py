@@ -14,8 +14,8 @@ from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.identity import NAME
 from domain.job_factory import JobFactory
-from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.serve_server import DoorServer
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler

@@ -18,8 +18,8 @@ from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
 from domain.backoff import backoff
-from entrypoints.cli.run_operations import chosen_operations
-from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_view import say
 from entrypoints.health import health_server
 from entrypoints.poll_worker import ANSWER_SECONDS, Parts, PollOptions, make_poll_worker

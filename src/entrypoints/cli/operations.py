@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from domain.identity import NAME
 from domain.operation import DEFAULT_OPERATION, Operation, OperationFunction, Operations
-from entrypoints.cli.run_options import UnusableOptionError
+from entrypoints.cli.errors import UnusableOptionError
 
 
 def chosen_operations(operation: str | None, name: str | None) -> tuple[Operations, str]:
