@@ -108,9 +108,10 @@ def _of_aws(error: ClientError, on: str) -> str:
     if code in _CREDENTIALS:
         return f"{operation}: AWS refuses the credentials ({code}): renew them, and check this machine's clock"
     if code in _NO_QUEUE:
-        return f"there is no queue {on}: check its URL, the region (--region) and the account"
+        return f"there is no queue {on.removeprefix('queue ')}: check its URL, the region (--region) and the account"
     if code == "ResourceNotFoundException":
-        return f"{operation}: there is no {on or 'such thing'}: check its name, the region (--region) and the account"
+        what = on.rpartition(" of ")[2] or "such thing"  # the table, where its TTL was asked for
+        return f"{operation}: there is no {what}: check its name, the region (--region) and the account"
     return f"{operation}{beside}: {code}: {_message(error)}"
 
 

@@ -75,7 +75,7 @@ def _can_be_restored(table: str, answer: dict[str, dict[str, dict[str, str]]]) -
 
 
 def _may_be_read(client: "DynamoDBClient", table: str) -> Iterator[Finding]:
-    reading = f"reading {table}"
+    reading = f"reads of {table}"
     item = ask(reading, lambda: client.get_item(TableName=table, Key=NOBODY))
     yield item.trouble or ok(reading, "GetItem is allowed (show)")
     page = ask(reading, lambda: client.scan(TableName=table, Limit=1, ProjectionExpression="id"), level=Level.WARN)
