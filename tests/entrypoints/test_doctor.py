@@ -201,7 +201,7 @@ def test_a_permission_that_is_missing_is_told(queues: Queues) -> None:
     with aws_requests(GetItem=["denied"], GetQueueAttributes=["denied"]):
         status, found = examined(queues)
     assert status == 1
-    assert [subject for subject, _ in failing(found)] == ["reading records", "queue jobs"]
+    assert [subject for subject, _ in failing(found)] == ["reads of records", "queue jobs"]
     assert all("denied" in text for _, text in failing(found))
 
 
