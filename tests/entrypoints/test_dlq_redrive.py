@@ -366,6 +366,15 @@ def test_the_record_is_that_of_the_operation_that_the_worker_runs(world: World) 
     assert objects(onejob("show", "1", "--json"))[0]["status"] == "completed"
 
 
+def test_a_letter_that_says_its_operation_needs_no_option(world: World) -> None:
+    world.broken = False
+    world.bury('{"job_id":"1"}')
+    world.letter('{"job_id":"1"}', operation="bill")
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["operation"], row["verdict"], row["forgotten"]) == (0, "bill", "runs", False)
+    assert objects(onejob("show", "1", "--json"))[0]["status"] == "completed"
+
+
 def bill(job: Job, attempt: Attempt) -> object:
     return f"{job.job_id} {attempt.number}"
 

@@ -156,6 +156,7 @@ class Deliveries:
             "first_sent": round(moment(planned.born_at).timestamp() * 1000),
             "message_id": planned.name,
             "request_id": one.request_id,
+            "operation": _operation(planned, rejected),
         }
         if told != wanted:
             self.fail(f"expected a letter that tells {wanted}, got {told}")
@@ -229,6 +230,12 @@ class Deliveries:
         for one in batch:
             if one.planned.name in failed and not one.is_told:
                 self.fail(f"{one.planned.name} goes back and nobody said when")
+
+
+def _operation(planned: PlannedMessage, rejected: Rejected) -> str | None:
+    if planned.broken:
+        return None
+    return "not_deployed" if planned.unknown_operation else "default"
 
 
 def _bounds(outcome: Outcome | None, receives: int, decided: datetime) -> tuple[float, float]:

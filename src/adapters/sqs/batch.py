@@ -155,7 +155,7 @@ class SqsBatchProcessor:
     def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back:
         message = place.message
         try:
-            return self._settlement(message, self._outcome(place, invocation), invocation)
+            return self._settlement(place, self._outcome(place, invocation), invocation)
         except Exception as error:
             self.events.crashed(message, error)
             return self._back(message, Failed(Failure.UNEXPECTED, type(error).__name__))
@@ -177,7 +177,8 @@ class SqsBatchProcessor:
             case _:
                 assert_never(place.content)
 
-    def _settlement(self, message: Message, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back:
+    def _settlement(self, place: Place, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back:
+        message = place.message
         match outcome:
             case Executed() | Skipped() | None:
                 return Done()
@@ -185,7 +186,7 @@ class SqsBatchProcessor:
                 return self._back(message, outcome)
             case Rejected():
                 try:
-                    self.queue.bury(dead_letter(message, outcome, invocation.request_id))
+                    self.queue.bury(dead_letter(message, outcome, invocation.request_id, place.operation))
                 except QueueUnavailableError as error:
                     self.events.burial_failed(message, error)
                     return self._back(message, Failed(Failure.UNEXPECTED))

@@ -52,13 +52,14 @@ def first_sent(message: Message) -> datetime | None:
     return min(filter(None, (earlier, sent)), default=None)
 
 
-def dead_letter(message: Message, rejected: Rejected, request_id: str) -> DeadLetter:
+def dead_letter(message: Message, rejected: Rejected, request_id: str, operation: str | None = None) -> DeadLetter:
     """The unchanged body, the reason, and as many of the original attributes as the limits allow.
 
+    `operation` is the job's, if it is one: a message that names none means its worker's own, which nobody else knows.
     Beside a body that leaves less room the reason is shortened; where not even that fits, it is left out.
     """
     room = MAX_BYTES - len(message.body.encode(errors="surrogatepass"))
-    reason = _reason(message, rejected, request_id, room)
+    reason = _reason(message, rejected, request_id, operation, room)
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in [(ATTRIBUTE, reason), *_original_attributes(message)]:
         size = _size(name, attribute)
@@ -68,7 +69,7 @@ def dead_letter(message: Message, rejected: Rejected, request_id: str) -> DeadLe
     return DeadLetter(message, attributes)
 
 
-def _reason(message: Message, rejected: Rejected, request_id: str, room: int) -> dict[str, Any]:
+def _reason(message: Message, rejected: Rejected, request_id: str, operation: str | None, room: int) -> dict[str, Any]:
     """The longest note that fits; what only explains goes first, and the age stays to the last."""
     sent = first_sent(message)
     facts = {
@@ -80,9 +81,10 @@ def _reason(message: Message, rejected: Rejected, request_id: str, room: int) ->
         "first_sent": None if sent is None else round(sent.timestamp() * 1000),
         "message_id": _printable(message.message_id, 100),
         "request_id": _printable(request_id, 100),
+        "operation": operation,
     }
-    for left_out in ((), ("detail",), ("detail", "error_type", "message_id", "request_id", "attempts", "receives")):
-        note = json.dumps({name: fact for name, fact in facts.items() if name not in left_out})
+    for kept in (facts.keys(), facts.keys() - {"detail"}, {"reason", "first_sent"}):
+        note = json.dumps({name: fact for name, fact in facts.items() if name in kept})
         attribute = {"DataType": "String", "StringValue": note}
         if len(note) <= MAX_NOTE_BYTES and _size(ATTRIBUTE, attribute) <= room:
             break

@@ -6,7 +6,7 @@ SQS has no other way to look. On a FIFO queue it gives out nothing more of a mes
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
@@ -74,9 +74,10 @@ class Letter:
         return first_sent(self.message)
 
     def job(self, factory: JobFactory) -> Job | None:
-        """The job inside; None where there is none."""
+        """The job inside, as the worker that gave it up made it; None where there is none."""
+        default = self._text("operation") or factory.default_operation
         try:
-            return factory.job(unwrap(self.message.body))
+            return replace(factory, default_operation=default).job(unwrap(self.message.body))
         except (InvalidJobError, S3TestEventError):
             return None
 

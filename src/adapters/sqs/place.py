@@ -63,6 +63,12 @@ class Place:
         return True
 
     @property
+    def operation(self) -> str | None:
+        """The job's; None where there is none to be read."""
+        job = self.content.job if isinstance(self.content, TurnedAway) else self.content
+        return job.operation if isinstance(job, Job) else None
+
+    @property
     def lane(self) -> object:
         if self.message.is_fifo:
             return self.message.group_id

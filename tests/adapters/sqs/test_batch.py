@@ -100,6 +100,7 @@ def test_a_rejected_message_is_buried_with_its_reason_and_done() -> None:
             "first_sent": None,
             "message_id": "a",
             "request_id": "request-1",
+            "operation": "default",
         }
     ]
 

@@ -65,7 +65,7 @@ NOTE_BYTES = bytes_of("onejob", bury().attributes["onejob"])
 
 
 def test_a_dead_letter_says_why_it_was_given_up() -> None:
-    letter = dead_letter(MESSAGE, REJECTED, "r1")
+    letter = dead_letter(MESSAGE, REJECTED, "r1", "invoices")
     assert letter.attributes.keys() == {"onejob"}
     assert letter.attributes["onejob"].keys() == {"DataType", "StringValue"}
     assert letter.attributes["onejob"]["DataType"] == "String"
@@ -78,6 +78,7 @@ def test_a_dead_letter_says_why_it_was_given_up() -> None:
         "first_sent": 1_767_268_800_123,
         "message_id": "m1",
         "request_id": "r1",
+        "operation": "invoices",
     }
 
 
