@@ -24,6 +24,48 @@ DUPLICATE_PERCENT: Final = 50
 _OUTCOMES: Final = ("JobsExecuted", "JobsSkipped", "JobsRejected", "JobsFailed")
 
 
+def alarm(
+    scope: Construct,
+    name: str,
+    prefix: str,
+    description: str,
+    metric: cloudwatch.IMetric,
+    topic: sns.ITopic | None,
+    threshold: float = 1,
+    periods: int = 1,
+) -> cloudwatch.Alarm:
+    """`{prefix}-{name}`: goes off when so many periods of the last ones all reach the threshold. `topic` hears of it,
+    and of its end.
+    """
+    made = cloudwatch.Alarm(
+        scope,
+        name,
+        alarm_name=f"{prefix}-{name}",
+        alarm_description=description,
+        metric=metric,
+        threshold=threshold,
+        evaluation_periods=periods,
+        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+    )
+    if topic is not None:
+        action = actions.SnsAction(topic)
+        made.add_alarm_action(action)
+        made.add_ok_action(action)
+    return made
+
+
+def own_metric(name: str, namespace: str, service: str) -> cloudwatch.Metric:
+    """One that the function's own code emits (README, "Logs and metrics"), summed."""
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map={"service": service},
+        statistic="Sum",
+        period=PERIOD,
+    )
+
+
 class WorkerAlarms(Construct):
     """The alarms of one worker; `topic` is told when one goes off and when it is over."""
 
@@ -72,14 +114,8 @@ class WorkerAlarms(Construct):
         self._alarm("Throttles", self.throttles, 1, "Lambda throttles the worker, which uses up receives", periods=3)
 
     def metric(self, name: str) -> cloudwatch.Metric:
-        """One of the worker's own (README, "Logs and metrics"), summed."""
-        return cloudwatch.Metric(
-            namespace=self._namespace,
-            metric_name=name,
-            dimensions_map={"service": self._service},
-            statistic="Sum",
-            period=PERIOD,
-        )
+        """One of the worker's own."""
+        return own_metric(name, self._namespace, self._service)
 
     def _percent(self, name: str, label: str) -> cloudwatch.MathExpression:
         """No metric need ever have been emitted: a sum over all of them passes over those that are missing."""
@@ -95,20 +131,5 @@ class WorkerAlarms(Construct):
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str, *, periods: int = 1
     ) -> None:
-        """Goes off when so many periods of the last ones all reach the threshold."""
-        alarm = cloudwatch.Alarm(
-            self,
-            name,
-            alarm_name=f"{self._prefix}-{name}",
-            alarm_description=f"{meaning}. What to do: docs/operations.md, {name}",
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        if self._topic is not None:
-            action = actions.SnsAction(self._topic)
-            alarm.add_alarm_action(action)
-            alarm.add_ok_action(action)
-        self.all[name] = alarm
+        description = f"{meaning}. What to do: docs/operations.md, {name}"
+        self.all[name] = alarm(self, name, self._prefix, description, metric, self._topic, threshold, periods)

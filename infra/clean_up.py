@@ -3,8 +3,6 @@
 from typing import Final
 
 from aws_cdk import Duration, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -12,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from infra.alarms import PERIOD, alarm
 from infra.bundle import Bundle
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import LOG_ACTIONS, TABLE_KEY_ACTION
@@ -68,7 +67,14 @@ class CleanUp(Construct):
             schedule=events.Schedule.rate(Duration.hours(hours)),
             targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
         )
-        self.alarm = self._alarm(alarm_topic, hours)
+        self.alarm = alarm(
+            self,
+            "Errors",
+            f"{Stack.of(self).stack_name}-{self.node.id}",
+            f"a clean-up failed; the next is within {hours} h. What to do: docs/operate.md, CleanUp",
+            self.function.metric_errors(period=PERIOD, statistic="Sum"),
+            alarm_topic,
+        )
 
     def _role(self, worker: IdempotentWorker) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -78,21 +84,3 @@ class CleanUp(Construct):
             key = worker.table.encryption_key.key_arn
             role.add_to_policy(iam.PolicyStatement(actions=[TABLE_KEY_ACTION], resources=[key]))
         return role
-
-    def _alarm(self, topic: sns.ITopic | None, hours: int) -> cloudwatch.Alarm:
-        alarm = cloudwatch.Alarm(
-            self,
-            "Errors",
-            alarm_name=f"{Stack.of(self).stack_name}-{self.node.id}-Errors",
-            alarm_description=f"a clean-up failed; the next is within {hours} h. What to do: docs/operate.md, CleanUp",
-            metric=self.function.metric_errors(period=Duration.minutes(5), statistic="Sum"),
-            threshold=1,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        if topic is not None:
-            action = actions.SnsAction(topic)
-            alarm.add_alarm_action(action)
-            alarm.add_ok_action(action)
-        return alarm

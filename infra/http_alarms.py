@@ -4,12 +4,11 @@ from typing import Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from infra.alarms import PERIOD
+from infra.alarms import PERIOD, alarm, own_metric
 
 _TOLD: Final = {
     "StoreUnavailable": ("the table does not answer", 2),
@@ -36,31 +35,12 @@ class DoorAlarms(Construct):
         super().__init__(scope, construct_id)
         self._prefix, self._topic = f"{Stack.of(self).stack_name}-{scope.node.id}", topic
         for name, (meaning, periods) in _TOLD.items():
-            metric = cloudwatch.Metric(
-                namespace=namespace,
-                metric_name=name,
-                dimensions_map={"service": service},
-                statistic="Sum",
-                period=PERIOD,
-            )
+            metric = own_metric(name, namespace, service)
             self._alarm(name, metric, meaning, periods)
         errors, throttles = function.metric_errors(period=PERIOD), function.metric_throttles(period=PERIOD)
         self._alarm("FunctionErrors", errors, "the function failed to start, timed out or crashed", 1)
         self._alarm("Throttles", throttles, "Lambda throttles the door: callers are answered 429", 3)
 
     def _alarm(self, name: str, metric: cloudwatch.IMetric, meaning: str, periods: int) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            name,
-            alarm_name=f"{self._prefix}-{name}",
-            alarm_description=f"{meaning}. What to do: docs/operations.md, {name}",
-            metric=metric,
-            threshold=1,
-            evaluation_periods=periods,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        if self._topic is not None:
-            action = actions.SnsAction(self._topic)
-            alarm.add_alarm_action(action)
-            alarm.add_ok_action(action)
+        description = f"{meaning}. What to do: docs/operations.md, {name}"
+        alarm(self, name, self._prefix, description, metric, self._topic, periods=periods)

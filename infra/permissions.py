@@ -40,10 +40,7 @@ def statements(
     yield iam.PolicyStatement(actions=[*SOURCE_ACTIONS, *POLLER_ACTIONS], resources=[source.queue_arn])
     yield iam.PolicyStatement(actions=[*DEAD_LETTER_ACTIONS], resources=[dead_letters.queue_arn])
     yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])
-    if key is not None:
-        yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
-    if table.encryption_key is not None and table.encryption_key is not key:  # another worker's
-        yield iam.PolicyStatement(actions=[TABLE_KEY_ACTION], resources=[table.encryption_key.key_arn])
+    yield from _of_keys(key, table)
 
 
 def door_statements(
@@ -53,6 +50,10 @@ def door_statements(
     yield iam.PolicyStatement(actions=[*TABLE_ACTIONS], resources=[table.table_arn])
     yield iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[jobs.queue_arn])
     yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])
+    yield from _of_keys(key, table)
+
+
+def _of_keys(key: kms.IKey | None, table: dynamodb.ITable) -> Iterator[iam.PolicyStatement]:
     if key is not None:
         yield iam.PolicyStatement(actions=[*KEY_ACTIONS], resources=[key.key_arn])
     if table.encryption_key is not None and table.encryption_key is not key:  # another worker's
