@@ -7,12 +7,12 @@ from datetime import timedelta
 from threading import Lock
 
 from domain.answer import Answer
-from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError
+from domain.errors import LeaseLostError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge, refusal_to_forget
 
 
 class MemoryIdempotencyStore:
@@ -94,10 +94,8 @@ class MemoryIdempotencyStore:
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         with self._lock:
             record, now = self._records.get(seen.key), self._clock.now()
-            if record is None or not record.is_same_as(seen):
-                raise RecordChangedError(f"{seen.key}: changed since it was shown")
-            if record.is_held and not force:
-                raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
+            if record is None or not record.is_same_as(seen) or (record.is_held and not force):
+                raise refusal_to_forget(record, seen)
             self._records[seen.key] = forgotten = replace(
                 record,
                 status=Status.IN_PROGRESS,

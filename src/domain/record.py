@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from domain.answer import Answer
-from domain.errors import ForeignRecordError
+from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
 from domain.identity import JobKey, comparable
 from domain.job import Job
 
@@ -143,6 +143,13 @@ class Free:
 
 
 type ClaimAnswer = Acquired | Completed | Busy | Mismatch
+
+
+def refusal_to_forget(found: Record | None, seen: Record) -> RecordChangedError | LeaseHeldError:
+    """Why what stands there is not forgotten for who saw `seen`."""
+    if found is None or not found.is_same_as(seen):
+        return RecordChangedError(f"{seen.key}: changed since it was shown")
+    return LeaseHeldError(f"{seen.key}: attempt {found.attempts} has not ended")
 
 
 def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Free:

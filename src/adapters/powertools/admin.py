@@ -8,11 +8,11 @@ from typing import Final
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
 from adapters.powertools.reading import to_record, translated
 from adapters.powertools.record import FencedRecord, to_ms, to_seconds
-from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
+from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record
+from domain.record import Record, refusal_to_forget
 
 PAGE: Final = 1000
 """Records a request, or a megabyte: what comes first."""
@@ -55,8 +55,8 @@ class DynamoDBStoreAdmin:
             try:
                 forgotten = self._layer.forget_record(wanted, expiry, force=force)
             except FenceLostError as lost:
-                self._explain(seen, None if lost.found is None else to_record(lost.found, seen.key))
-                raise
+                found = None if lost.found is None else to_record(lost.found, seen.key)
+                raise refusal_to_forget(found, seen) from lost
             return to_record(forgotten, seen.key)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
@@ -76,11 +76,6 @@ class DynamoDBStoreAdmin:
             with suppress(ForeignRecordError), translated("an item"):
                 records.append(self._layer.to_record(item))
         return records, after
-
-    def _explain(self, seen: Record, found: Record | None) -> None:
-        if found is None or not found.is_same_as(seen):
-            raise RecordChangedError(f"{seen.key}: changed since it was shown")
-        raise LeaseHeldError(f"{seen.key}: attempt {found.attempts} has not ended")
 
 
 def _of_ours(found: FencedRecord) -> Record | None:

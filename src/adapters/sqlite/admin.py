@@ -9,11 +9,10 @@ from typing import Final
 
 from adapters.sqlite.database import open_database
 from adapters.sqlite.rows import COLUMNS, read, to_number, to_record, translated
-from domain.errors import LeaseHeldError, RecordChangedError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record
+from domain.record import RELEASED, Record, refusal_to_forget
 
 _PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > ? ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
@@ -49,10 +48,8 @@ class SQLiteStoreAdmin:
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         with translated(), self._transaction():
             record, now = read(self._connection, seen.key), self._clock.now()
-            if record is None or not record.is_same_as(seen):
-                raise RecordChangedError(f"{seen.key}: changed since it was shown")
-            if record.is_held and not force:
-                raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
+            if record is None or not record.is_same_as(seen) or (record.is_held and not force):
+                raise refusal_to_forget(record, seen)
             values = to_number(RELEASED), to_number(now + self._retention), str(seen.key)
             self._connection.execute(_FORGET, values)
             forgotten = read(self._connection, seen.key)

@@ -10,11 +10,11 @@ from valkey import Valkey
 from adapters.valkey.asking import Asking
 from adapters.valkey.reading import PREFIX, kept_ms, key_of, name_of, paired, to_number, to_record
 from adapters.valkey.scripts import FORGET, PURGE
-from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
+from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record
+from domain.record import Record, refusal_to_forget
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
@@ -56,9 +56,7 @@ class ValkeyStoreAdmin:
         if record is not None and landed:
             self._asking.demand(replicas, seen.key)
             return record
-        if record is None or not record.is_same_as(seen):
-            raise RecordChangedError(f"{seen.key}: changed since it was shown")
-        raise LeaseHeldError(f"{seen.key}: attempt {record.attempts} has not ended")
+        raise refusal_to_forget(record, seen)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
