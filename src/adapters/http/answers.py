@@ -37,7 +37,7 @@ from domain.answer import Answer
 from domain.job import Job
 from domain.operation import DEFAULT_OPERATION
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
-from domain.record import Record
+from domain.record import Record, State
 from domain.strict_json import Json
 
 SOON: Final = timedelta(seconds=1)
@@ -91,13 +91,11 @@ def accepted_reply(job: Job, base: str) -> Reply:
 
 def status_reply(job_id: str, record: Record, now: datetime) -> Reply:
     """What the record says, without owner, fingerprint and tenant."""
-    status = "completed"
-    if record.in_progress:
-        status = "waiting" if record.lease_is_over(now) else "running"
+    state = record.state(now)
     told: dict[str, Json] = {
         "job_id": job_id,
         "operation": record.key.operation,
-        "status": status,
+        "status": state if state in (State.COMPLETED, State.RUNNING) else "waiting",
         "attempts": record.attempts,
         "first_seen": record.first_seen.isoformat() if record.first_seen else None,
         "last_error": record.last_error,

@@ -12,7 +12,6 @@ from typing import Final
 
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.identity import NAME
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -20,6 +19,7 @@ from domain.operation import Operations
 from domain.outcome import Executed, Skipped
 from domain.ports.events import Trace
 from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_failed import FailedLines
 from entrypoints.cli.run_options import RunOptions
@@ -48,7 +48,7 @@ def run_file(options: RunOptions) -> int:
             events = LastTraces()
             container = _container(options, operations, events)
             jobs = stack.enter_context(open_jobs(options.source))
-            _open_store(container, options, stack)
+            open_store(container, options.store, stack)
             pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="onejob"))
             tally = Tally()
             view = _view(options, jobs, tally)
@@ -144,17 +144,6 @@ class Run:
             say(f"onejob run: stopped: {self.trouble}; run the same command again to go on")
         with suppress(OSError, ValueError):  # or the interpreter would complain of it at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-
-
-def _open_store(container: Container, options: RunOptions, stack: ExitStack) -> None:
-    try:
-        store = container.store()
-    except (SettingError, UnusableDatabaseError):
-        raise
-    except Exception as error:
-        raise UnusableOptionError(f"--store {options.store}: {type(error).__name__}: {error}") from error
-    if isinstance(store, SQLiteIdempotencyStore):
-        stack.callback(store.close)
 
 
 class LastTraces:

@@ -11,10 +11,10 @@ from typing import Final
 import typer
 
 from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.identity import NAME
 from domain.job_factory import JobFactory
 from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.serve_server import DoorServer
 from entrypoints.container import Container
@@ -75,14 +75,7 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     container.settings.override(Settings.from_environment({**os.environ, **told}))
     container.job_factory.override(JobFactory(options.namespace, operations, default_operation))
     container.heartbeat.override(container.renewing_heartbeat)  # nobody ends what outlives its time-out
-    try:
-        store = container.store()
-    except (SettingError, UnusableDatabaseError):
-        raise
-    except Exception as error:
-        raise UnusableOptionError(f"--store {options.store}: {type(error).__name__}: {error}") from error
-    if isinstance(store, SQLiteIdempotencyStore):
-        stack.callback(store.close)
+    open_store(container, options.store, stack)
     return make_handler(operations, container)
 
 

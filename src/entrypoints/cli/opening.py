@@ -1,0 +1,21 @@
+"""The store that `--store` names, opened so that what cannot be is said of that option, and closed in the end."""
+
+from contextlib import ExitStack
+
+from adapters.sqlite.database import UnusableDatabaseError
+from adapters.sqlite.store import SQLiteIdempotencyStore
+from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.container import Container
+from entrypoints.settings import Backend, SettingError
+
+
+def open_store(container: Container, name: Backend, stack: ExitStack) -> None:
+    """Have it made now. Raises `SettingError`, `UnusableDatabaseError`, `UnusableOptionError`."""
+    try:
+        store = container.store()
+    except (SettingError, UnusableDatabaseError):
+        raise
+    except Exception as error:
+        raise UnusableOptionError(f"--store {name}: {type(error).__name__}: {error}") from error
+    if isinstance(store, SQLiteIdempotencyStore):
+        stack.callback(store.close)
