@@ -14,6 +14,7 @@ from entrypoints.cli.dlq_app import dlq
 from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.jobs_app import forget, list_jobs, show
 from entrypoints.cli.local_app import local
+from entrypoints.cli.options import DEFAULT_DB, KeyName, OwnDbFile, OwnNamespace
 from entrypoints.cli.purge_app import purge
 from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.serve_app import serve
@@ -109,24 +110,15 @@ def run(
             "function(job, attempt) as package.module:function; the current folder is searched last.",
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
-    ] = None,
+    name: KeyName = None,
     store: Annotated[
         Backend,
         typer.Option(
             help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE, valkey IDEMPOTENCY_VALKEY_URL."
         ),
     ] = Backend.SQLITE,
-    db: Annotated[Path, typer.Option(metavar="FILE", envvar="IDEMPOTENCY_DB", help="The SQLite file.")] = Path(
-        ".onejob/records.sqlite"
-    ),
-    namespace: Annotated[
-        str,
-        typer.Option(
-            envvar="IDEMPOTENCY_NAMESPACE", help="First part of each job's key: another one is another set of jobs."
-        ),
-    ] = "onejob",
+    db: OwnDbFile = DEFAULT_DB,
+    namespace: OwnNamespace = "onejob",
     concurrency: Annotated[int, typer.Option(min=1, max=1000, envvar="JOB_CONCURRENCY", help="Jobs at a time.")] = 10,
     lease: Annotated[
         int,

@@ -1,6 +1,7 @@
-"""Options that the operator commands have in common. Imports nothing heavy: every start of `onejob` reads it."""
+"""Options that several commands have in common. Imports nothing heavy: every start of `onejob` reads it."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
@@ -43,3 +44,17 @@ OperationName = Annotated[
     str, typer.Option("--operation", metavar="NAME", help="The operation's name, part of the job's key.")
 ]
 Tenant = Annotated[str | None, typer.Option("--tenant", metavar="ID", help="The job's tenant, if its message has one.")]
+
+# Of those that run jobs on this machine.
+
+DEFAULT_DB: Final = Path(".onejob/records.sqlite")
+OwnDbFile = Annotated[Path, typer.Option(metavar="FILE", envvar="IDEMPOTENCY_DB", help="The SQLite file.")]
+OwnNamespace = Annotated[
+    str,
+    typer.Option(
+        envvar="IDEMPOTENCY_NAMESPACE", help="First part of each job's key: another one is another set of jobs."
+    ),
+]
+KeyName = Annotated[
+    str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
+]

@@ -1,11 +1,11 @@
 """`onejob serve`: its options and exit codes."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from entrypoints.cli.options import DEFAULT_DB, KeyName, OwnDbFile, OwnNamespace
 from entrypoints.settings import Backend
 
 
@@ -19,21 +19,12 @@ def serve(
             "named default), or any function(job, attempt) as package.module:function.",
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
-    ] = None,
+    name: KeyName = None,
     store: Annotated[
         Backend, typer.Option(help="Where it is remembered what is done; dynamodb needs IDEMPOTENCY_TABLE.")
     ] = Backend.SQLITE,
-    db: Annotated[Path, typer.Option(metavar="FILE", envvar="IDEMPOTENCY_DB", help="The SQLite file.")] = Path(
-        ".onejob/records.sqlite"
-    ),
-    namespace: Annotated[
-        str,
-        typer.Option(
-            envvar="IDEMPOTENCY_NAMESPACE", help="First part of each job's key: another one is another set of jobs."
-        ),
-    ] = "onejob",
+    db: OwnDbFile = DEFAULT_DB,
+    namespace: OwnNamespace = "onejob",
     timeout: Annotated[
         int,
         typer.Option(min=10, max=900, help="Seconds that a request may take, as the function's time-out in Lambda."),

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from entrypoints.cli.options import KeyName
+
 
 def work(
     queue_url: Annotated[
@@ -18,9 +20,7 @@ def work(
             "messages that name none), or any function(job, attempt) as package.module:function.",
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The operation's name, part of each job's key (default: the function's name).")
-    ] = None,
+    name: KeyName = None,
     lease: Annotated[
         int,
         typer.Option(
