@@ -1,6 +1,7 @@
 """`onejob serve`, put together: the Lambda handler, its store, the web server that calls it, and signals."""
 
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def _until_stopped(server: DoorServer) -> int:
         server.serve_forever(poll_interval=0.1)
     except (KeyboardInterrupt, SystemExit) as stopped:
         status = stopped.code if isinstance(stopped, SystemExit) and isinstance(stopped.code, int) else INTERRUPTED
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # an exception may be lost between two threads
         try:
             say("stopping: what runs is finished; Ctrl-C leaves at once")
             server.server_close()
