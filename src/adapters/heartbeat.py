@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from domain.errors import LeaseLostError
 from domain.lease import Lease
-from domain.ports.clock import Clock
+from domain.ports.clock import Clock, Moment
 from domain.record import Claim
 
 BEATS_PER_LEASE: Final = 3
@@ -77,12 +77,12 @@ class ThreadHeartbeat:
         with self._changed:
             due = [beat for beat in self._beats if beat.due <= self._clock.now()]
         for beat in due:  # outside the lock: a store that is slow holds up other renewals, but no other operation
-            now = self._clock.now()
+            asked = Moment.of(self._clock)
             with beat.renewal:
-                if not beat.ended and beat.due <= now:
-                    self._renew_one(beat, now)
+                if not beat.ended and beat.due <= asked.wall:
+                    self._renew_one(beat, asked)
 
-    def _renew_one(self, beat: _Beat, now: datetime) -> None:
+    def _renew_one(self, beat: _Beat, asked: Moment) -> None:
         try:
             self._renew(beat.lease.claim, beat.length)
         except LeaseLostError:
@@ -91,7 +91,7 @@ class ThreadHeartbeat:
             with self._changed:
                 self._beats.discard(beat)
         except Exception:  # the store cannot answer, or what nobody foresaw: the thread serves other leases too
-            beat.due = now + beat.length / (2 * BEATS_PER_LEASE)
+            beat.due = asked.wall + beat.length / (2 * BEATS_PER_LEASE)
         else:
-            beat.lease.extend(now + beat.length)
-            beat.due = now + beat.length / BEATS_PER_LEASE
+            beat.lease.extend(asked, beat.length)
+            beat.due = asked.wall + beat.length / BEATS_PER_LEASE

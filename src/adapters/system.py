@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import random
-from time import sleep
+from time import monotonic, sleep
 from uuid import uuid4
 
 
@@ -12,6 +12,9 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def monotonic(self) -> timedelta:
+        return timedelta(seconds=monotonic())
 
     def sleep(self, duration: timedelta) -> None:
         sleep(duration.total_seconds())

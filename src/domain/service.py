@@ -41,7 +41,7 @@ from domain.job import Job
 from domain.lease import Lease
 from domain.operation import Operation, Operations
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
-from domain.ports.clock import Clock
+from domain.ports.clock import Clock, Moment
 from domain.ports.events import JobEvents, Trace
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
@@ -74,10 +74,14 @@ class _Run:
     delivery: Delivery
     execution_id: str
     lease: timedelta
-    lease_end: datetime
+    began: Moment
     last_try: datetime | None
     attempt: int | None = None
     error: BaseException | None = None
+
+    @property
+    def lease_end(self) -> datetime:
+        return self.began.wall + self.lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +108,11 @@ class JobService:
         The claim is exclusive for `lease`; no try of a write starts later than `deadline` less the margin
         (None: one lease length after the operation returned).
         """
-        started = self.clock.now()
+        began = Moment.of(self.clock)
         last_try = None if deadline is None else deadline - self.margin
-        run = _Run(job, delivery, self.new_id(), lease, started + lease, last_try)
+        run = _Run(job, delivery, self.new_id(), lease, began, last_try)
         outcome = self._outcome(run)
-        took = self.clock.now() - started
+        took = self.clock.monotonic() - began.monotonic
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
         return outcome
 
@@ -126,7 +130,7 @@ class JobService:
             case Acquired(claim, last_error, verified):
                 run.attempt = claim.attempt
                 self._note_unverified(run.job, verified)
-                return self._acquired(run, operation, Lease(claim, run.lease_end, self.clock), last_error)
+                return self._acquired(run, operation, Lease(claim, run.began, run.lease, self.clock), last_error)
             case Busy(until, verified):
                 self._note_unverified(run.job, verified)
                 return Deferred(until)

@@ -9,6 +9,7 @@ from adapters.heartbeat import ThreadHeartbeat
 from adapters.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from domain.lease import Lease
+from domain.ports.clock import Moment
 from domain.record import Acquired, Busy, Claim
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
@@ -26,7 +27,7 @@ class Bench:
         self.heartbeat = ThreadHeartbeat(self.store.renew, self.clock)
         claimed = self.memory.claim(JOB, owner="a", lease=LENGTH)
         assert isinstance(claimed, Acquired)
-        self.lease = Lease(claimed.claim, self.clock.now() + LENGTH, self.clock)
+        self.lease = Lease(claimed.claim, Moment.of(self.clock), LENGTH, self.clock)
 
     def beat_after(self, seconds: float) -> int:
         """Renewals so far, after so many more seconds."""
@@ -107,7 +108,7 @@ def test_a_lease_that_is_due_first_wakes_the_thread() -> None:
     def held(job_id: str, length: timedelta) -> Lease:
         claimed = memory.claim(job(job_id), owner=job_id, lease=length)
         assert isinstance(claimed, Acquired)
-        return Lease(claimed.claim, clock.now() + length, clock)
+        return Lease(claimed.claim, Moment.of(clock), length, clock)
 
     long, short = timedelta(seconds=600), timedelta(seconds=0.3)
     first, second = held("1", long), held("2", short)
@@ -125,7 +126,7 @@ def test_a_renewal_that_is_slow_holds_up_its_own_operation_only() -> None:
         assert go.wait(10)
 
     heartbeat = ThreadHeartbeat(slow, bench.clock)
-    other = Lease(Claim(job("2").key, "b", 1), bench.clock.now() + LENGTH, bench.clock)
+    other = Lease(Claim(job("2").key, "b", 1), Moment.of(bench.clock), LENGTH, bench.clock)
     ended: list[str] = []
 
     def run_other() -> None:

@@ -11,6 +11,7 @@ from domain.delivery import Delivery
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.lease import Lease
 from domain.outcome import Deferred, Failed, Outcome
+from domain.ports.clock import Moment
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.plan import PAYLOADS, RUNNER_LEASE, PlannedJob
 from tests.simulation.workers import Interrupted, Shared, Worker
@@ -69,7 +70,7 @@ class Runner(Worker):
             self.world.pause(int(length.total_seconds()) // 3)
             if beat.ended:
                 return
-            now = self.clock.now()
+            asked = Moment.of(self.clock)
             beat.busy = True
             try:
                 self.store.renew(lease.claim, length)
@@ -82,8 +83,8 @@ class Runner(Worker):
                 self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].renewal_failed = True
             else:
                 self.oracle.faults["renewed"] += 1
-                self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].believed_until = now + length
-                lease.extend(now + length)
+                self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].believed_until = asked.wall + length
+                lease.extend(asked, length)
             finally:
                 beat.busy = False
 

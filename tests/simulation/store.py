@@ -27,6 +27,9 @@ class RequestClock:
     def now(self) -> datetime:
         return self.asked_at
 
+    def monotonic(self) -> timedelta:
+        raise NotImplementedError("a store writes what others read")
+
     def sleep(self, duration: timedelta) -> None:
         raise NotImplementedError("a store does not sleep")
 

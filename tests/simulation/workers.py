@@ -74,6 +74,9 @@ class WorkerClock:
     def now(self) -> datetime:
         return moment(self.world.now + self.skew)
 
+    def monotonic(self) -> timedelta:
+        return timedelta(seconds=self.world.now)
+
     def sleep(self, duration: timedelta) -> None:
         self.world.pause(-(-duration // timedelta(seconds=1)))
 
