@@ -42,7 +42,7 @@ class Runner(Worker):
                     job,
                     lease=RUNNER_LEASE,
                     deadline=None,
-                    delivery=Delivery(receives, f"runner-{planned.job_id}"),
+                    delivery=Delivery(receives, f"runner-{planned.job_id}", counts_runs=False),
                 )
                 if not isinstance(outcome, Deferred | Failed):
                     break

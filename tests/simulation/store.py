@@ -10,11 +10,11 @@ from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Claim, ClaimAnswer, Record
+from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount
 from tests.simulation import spec
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, LONG_RETENTION, STALE_FOR, Plan
-from tests.simulation.spec import Transition
+from tests.simulation.spec import Released, Transition
 from tests.simulation.world import Process, World, moment, tick_of
 
 
@@ -90,15 +90,39 @@ class WorkerStore:
             self.oracle.fail("an answer is larger than the store takes")
         self._write("complete", claim, lambda: self.backend.store.complete(claim, answer), check)
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def begin(self, claim: Claim, *, anew: bool) -> None:
         def check(seen: Transition) -> str | None:
-            wrong = spec.release(seen, claim, error, forget_payload)
+            wrong = spec.begin(seen, claim, anew)
             if wrong is None and seen.result is None:
-                self.oracle.released(claim, error, forget_payload)
+                self.oracle.counted(claim)
+            return wrong
+
+        self._write("begin", claim, lambda: self.backend.store.begin(claim, anew=anew), check)
+
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
+        told = Released(error, forget_payload, runs, rejected)
+
+        def check(seen: Transition) -> str | None:
+            wrong = spec.release(seen, claim, told)
+            if wrong is None and seen.result is None:
+                self.oracle.released(claim, told)
             return wrong
 
         store = self.backend.store
-        self._write("release", claim, lambda: store.release(claim, error, forget_payload=forget_payload), check)
+        self._write(
+            "release",
+            claim,
+            lambda: store.release(claim, error, forget_payload=forget_payload, runs=runs, rejected=rejected),
+            check,
+        )
 
     def _write(self, name: str, claim: Claim, do: Callable[[], None], check: Check) -> None:
         try:

@@ -90,7 +90,7 @@ class HttpDoor:
             if self.sender is not None and prefers_async(request.headers.get("prefer")):
                 return self._enqueue(self.sender, job, message, request.base)
             lease = invocation_end + self.grace - self.clock.now()
-            outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery())
+            outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery(counts_runs=False))
             return outcome_reply(outcome, self.clock.now())
         except HttpProblemError as problem:
             return self._problem(problem, request)

@@ -28,6 +28,8 @@ class FencedRecord(DataRecord):
         first_seen: int | None = None,
         last_seen: int | None = None,
         epoch: int = 1,
+        runs: int = 0,
+        rejected: str | None = None,
         last_error: str | None = None,
         omitted: str | None = None,
         scheme: str | None = None,
@@ -41,6 +43,8 @@ class FencedRecord(DataRecord):
         self.first_seen = first_seen
         self.last_seen = last_seen
         self.epoch = epoch
+        self.runs = runs
+        self.rejected = rejected
         self.last_error = last_error
         self.omitted = omitted
         self.scheme = scheme

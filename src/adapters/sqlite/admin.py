@@ -12,13 +12,13 @@ from adapters.sqlite.rows import COLUMNS, read, to_number, to_record, translated
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record, refusal_to_forget
+from domain.record import RELEASED, Record, record_changed, refusal_to_forget
 
 _PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > ? ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
 _FORGET: Final = """
     UPDATE record SET status = 'INPROGRESS', owner = NULL, lease_until = ?, expires_at = ?, fingerprint = NULL,
-                      answer = NULL, omitted = NULL, epoch = epoch + 1
+                      answer = NULL, omitted = NULL, epoch = epoch + 1, runs = 0, rejected = NULL
     WHERE key = ?
 """
 
@@ -55,6 +55,13 @@ class SQLiteStoreAdmin:
             forgotten = read(self._connection, seen.key)
             assert forgotten is not None  # noqa: S101
             return forgotten
+
+    def restart(self, seen: Record) -> None:
+        with translated(), self._transaction():
+            record = read(self._connection, seen.key)
+            if record is None or not record.is_same_as(seen):
+                raise record_changed(seen)
+            self._connection.execute("UPDATE record SET runs = 0, rejected = NULL WHERE key = ?", (str(seen.key),))
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with translated(), self._transaction():

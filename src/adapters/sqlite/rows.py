@@ -16,7 +16,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 COLUMNS: Final = (
     "job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, first_seen, "
-    "last_seen, epoch"
+    "last_seen, epoch, runs, rejected"
 )
 
 
@@ -29,7 +29,7 @@ def read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
 def to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
     """From the values of `COLUMNS`."""
     job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, *rest = row
-    first_seen, last_seen, epoch = rest
+    first_seen, last_seen, epoch, runs, rejected = rest
     return Record(
         key=key,
         job_id=job_id,
@@ -44,6 +44,8 @@ def to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
         first_seen=to_moment(first_seen),
         last_seen=None if last_seen is None else to_moment(last_seen),
         epoch=epoch,
+        runs=runs,
+        rejected=rejected,
     )
 
 

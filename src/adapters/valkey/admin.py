@@ -9,12 +9,12 @@ from valkey import Valkey
 
 from adapters.valkey.asking import Asking
 from adapters.valkey.reading import PREFIX, kept_ms, key_of, name_of, paired, to_number, to_record
-from adapters.valkey.scripts import FORGET, PURGE
+from adapters.valkey.scripts import FORGET, PURGE, RESTART
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record, refusal_to_forget
+from domain.record import Record, record_changed, refusal_to_forget
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
@@ -49,14 +49,19 @@ class ValkeyStoreAdmin:
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         now = self._clock.now()
-        shown = seen.status, seen.owner or "", seen.attempts, seen.epoch
         times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
-        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *shown, *times, int(force))
+        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *_shown(seen), *times, int(force))
         record = to_record(paired(flat), seen.key) if flat else None
         if record is not None and landed:
             self._asking.demand(replicas, seen.key)
             return record
         raise refusal_to_forget(record, seen)
+
+    def restart(self, seen: Record) -> None:
+        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), to_number(self._clock.now()))
+        if not landed:
+            raise record_changed(seen)
+        self._asking.demand(replicas, seen.key)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
@@ -98,3 +103,7 @@ class ValkeyStoreAdmin:
             told: tuple[Any, list[bytes]] = self._asking.client.scan(cursor, match=f"{PREFIX}*", count=size)
         following, names = told
         return int(following), [key for name in names if (key := key_of(name)) is not None]
+
+
+def _shown(seen: Record) -> tuple[str, str, int, int]:
+    return seen.status, seen.owner or "", seen.attempts, seen.epoch

@@ -54,6 +54,8 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
             first_seen=_to_moment(read["first_seen"]),
             last_seen=_to_moment(read["last_seen"]),
             epoch=_whole(read["epoch"]),
+            runs=int(read.get("runs", "0")),
+            rejected=read.get("rejected"),
         )
     except (KeyError, ValueError, ArithmeticError) as error:
         raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error

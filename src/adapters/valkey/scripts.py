@@ -46,7 +46,7 @@ CLAIM: Final = Script(
     local job_id, operation, owner, fingerprint, scheme, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
     {_FOUND}
     local lease_until, expires_at, kept_ms = ARGV[7], ARGV[8], ARGV[9]
-    local verified = 1
+    local verified, lapsed, same_life = 1, 0, false
     if #found > 0 then
         if not is_sound or old.job_id ~= job_id then
             return {{0, found}}
@@ -60,19 +60,28 @@ CLAIM: Final = Script(
                 return {{0, found}}
             end
             verified = comparable and 1 or 0
+            lapsed = old.lease_until ~= '0' and 1 or 0
+            same_life = true
         end
     end
 
     local attempts, epoch = string.format('%d', (old.attempts or 0) + 1), old.epoch or '1'
+    local runs = same_life and old.runs or '0'
     redis.call('HSET', KEYS[1], 'job_id', job_id, 'operation', operation, 'status', 'INPROGRESS', 'owner', owner,
         'attempts', attempts, 'lease_until', lease_until, 'expires_at', expires_at, 'fingerprint', fingerprint,
-        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch)
+        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch, 'runs', runs)
     redis.call('HDEL', KEYS[1], 'answer', 'omitted')
+    if not same_life then
+        redis.call('HDEL', KEYS[1], 'rejected')
+    end
     redis.call('PEXPIRE', KEYS[1], kept_ms)
-    return {{1, attempts, epoch, verified, old.last_error or ''}}
+    local rejected = same_life and old.rejected or ''
+    return {{1, attempts, epoch, verified, old.last_error or '', runs, rejected, lapsed}}
     """
 )
-"""1, attempt, epoch, whether fingerprints were compared, last error; or 0 and the record that stands in the way."""
+"""1, attempt, epoch, whether fingerprints were compared, last error, runs, rejected message, whether the attempt before
+was not ended; or 0 and the record that stands in the way.
+"""
 
 _HELD: Final = """
     local held = redis.call('HMGET', KEYS[1], 'status', 'attempts', 'owner', 'lease_until')
@@ -85,6 +94,24 @@ _HELD: Final = """
     end
 """
 """Each of these answers 1 where it landed, now or before, and 0 where the lease is lost."""
+
+BEGIN: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_HELD}
+    if status ~= 'INPROGRESS' or owner ~= ARGV[1] then
+        return 0
+    end
+    if (redis.call('HGET', KEYS[1], 'runs') or '0') == ARGV[3] then
+        redis.call('HSET', KEYS[1], 'runs', ARGV[4])
+        if ARGV[5] == '1' then
+            redis.call('HDEL', KEYS[1], 'rejected')
+        end
+    else
+        touch()
+    end
+    return 1
+    """
+)
 
 COMPLETE: Final = Script(
     f"""#!lua flags=allow-oom
@@ -129,6 +156,15 @@ RELEASE: Final = Script(
     if ARGV[4] == '1' then
         redis.call('HDEL', KEYS[1], 'fingerprint')
     end
+    if ARGV[6] == 'first' then
+        redis.call('HSET', KEYS[1], 'runs', '1')
+        redis.call('HDEL', KEYS[1], 'rejected')
+    elseif ARGV[6] ~= '0' then
+        redis.call('HINCRBY', KEYS[1], 'runs', ARGV[6])
+    end
+    if ARGV[7] ~= '' then
+        redis.call('HSET', KEYS[1], 'rejected', ARGV[7])
+    end
     return 1
     """
 )
@@ -149,23 +185,41 @@ RENEW: Final = Script(
     """
 )
 
-FORGET: Final = Script(
-    f"""#!lua flags=allow-oom
+_SAME: Final = f"""
     local now = ARGV[5]
     {_FOUND}
     local is_same = is_sound and old.status == ARGV[1] and (old.owner or '') == ARGV[2] and old.attempts == ARGV[3]
         and old.epoch == ARGV[4]
+"""
+"""`Record.is_same_as`."""
+
+FORGET: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_SAME}
     if not is_same or (in_progress and old.lease_until ~= '0' and ARGV[8] ~= '1') then
         return {{0, found}}
     end
     redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'lease_until', '0', 'expires_at', ARGV[6],
-        'epoch', string.format('%d', old.epoch + 1))
-    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted')
+        'epoch', string.format('%d', old.epoch + 1), 'runs', '0')
+    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted', 'rejected')
     redis.call('PEXPIRE', KEYS[1], ARGV[7])
     return {{1, redis.call('HGETALL', KEYS[1])}}
     """
 )
 """Whether it landed, and the record as it now is."""
+
+RESTART: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_SAME}
+    if not is_same then
+        return 0
+    end
+    redis.call('HSET', KEYS[1], 'runs', '0')
+    redis.call('HDEL', KEYS[1], 'rejected')
+    return 1
+    """
+)
+"""Whether it landed."""
 
 PURGE: Final = Script(
     f"""#!lua flags=allow-oom

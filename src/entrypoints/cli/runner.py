@@ -249,7 +249,7 @@ class JobFileRunner:
     def _work(self, task: Task) -> None:
         task.deliveries += 1
         try:
-            delivery = Delivery(task.deliveries, f"line {task.line.number}")
+            delivery = Delivery(task.deliveries, f"line {task.line.number}", counts_runs=False)
             task.error, task.outcome = None, None
             task.outcome = self.process(task.job, lease=self.lease, deadline=None, delivery=delivery)
             trace = self.last_trace()
