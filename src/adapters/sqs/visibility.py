@@ -18,8 +18,8 @@ OUTAGE_BACKOFF: Final = timedelta(seconds=60)
 FIRST_LOOK: Final = timedelta(seconds=1)
 """How soon a duplicate of a running job looks whether it is done. The wait doubles with each receive."""
 
-LATEST_LOOK: Final = 8
-"""A look is no later than the end of the lease that was met, or this fraction of the doubled wait: a lease that is
+LATEST_LOOK: Final = 4
+"""A look is no later than the end of the lease that was met, or a fourth of the doubled wait: a lease that is
 renewed for hours would else use up a receive at each end of it.
 """
 
@@ -34,13 +34,13 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
     """When a message that is not done comes back.
 
     A deferred one after 1, 2, 4, ... s by its receives, so that it is answered within about twice the time of the job
-    that it met, and no later than that job's lease ends; after hours, when `doubled / 8` is longer than a lease, then.
-    In 12 hours that is about 20 receives. A failed one comes back after its backoff.
+    that it met, and no later than that job's lease ends, or a fourth of that wait where that is longer. So a lease that
+    is renewed for 12 hours costs about 18 receives. A failed one comes back after its backoff.
     """
     again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
     match outcome:
         case Deferred(until):
-            doubled = backoff(receives, FIRST_LOOK, LONGEST_INVISIBLE, jitter)
+            doubled = backoff(receives, FIRST_LOOK, LATEST_LOOK * LONGEST_INVISIBLE, jitter)
             return min(now + doubled, max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))
         case Failed(Failure.NOT_STARTED):
             return soon(now, jitter)
