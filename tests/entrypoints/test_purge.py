@@ -1,5 +1,6 @@
 """Purging by hand and by schedule: bounded, resumable, and never a record that came alive."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -30,6 +31,7 @@ from tests.support.cli import objects, onejob
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 
+ROOT = Path(__file__).parents[2]
 RETENTION = timedelta(seconds=60)
 OVER = timedelta(seconds=-5)
 """Of a store that completes with this retention, every record is over at once."""
@@ -271,3 +273,18 @@ def test_the_handler_is_built_when_lambda_asks(monkeypatch: pytest.MonkeyPatch) 
         vars(cleanup).pop("handler")
     with pytest.raises(AttributeError):
         cleanup.other  # noqa: B018
+
+
+def test_the_scheduled_line_of_the_page_on_stores_purges_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.valkey import emptied, valkey_store
+
+    with emptied() as server:
+        monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
+        for name, retention in (("old", timedelta(seconds=-5)), ("new", timedelta(days=1))):
+            with closing(valkey_store(server.port, SystemClock(), retention)) as store:
+                store.claim(job(name), owner="a", lease=timedelta(microseconds=1))
+        command = re.search(r"uv run onejob (purge .*)", (ROOT / "docs" / "stores.md").read_text())
+        assert command is not None
+        result = onejob(*command[1].split())
+        assert (result.exit_code, result.stdout) == (0, "2 records seen, 1 deleted\n")
+        assert server.client.keys("*") == [f"onejob:{job('new').key}"]

@@ -8,8 +8,8 @@ from typing import Any, Final
 from valkey import Valkey
 
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import PREFIX, kept_ms, key_of, name_of, paired, to_number, to_record
-from adapters.valkey.scripts import FORGET, PURGE, RESTART
+from adapters.valkey.reading import PREFIX, key_of, name_of, paired, to_number, to_record
+from adapters.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
@@ -22,7 +22,9 @@ PAGE: Final = 1000
 
 class ValkeyStoreAdmin:
     """Looks through all keys of the database, whosever they are. While the server's table grows or shrinks a record
-    may be told twice (SCAN). Keys go by themselves: `purge` makes room earlier, and no more.
+    may be told twice (SCAN).
+
+    No key expires by itself: only `purge` deletes records. It judges them by its own `clock`, never by the server's.
     """
 
     def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
@@ -49,7 +51,7 @@ class ValkeyStoreAdmin:
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         now = self._clock.now()
-        times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
+        times = to_number(now), to_number(now + self._retention)
         (landed, flat), replicas = self._asking.run(FORGET, seen.key, *_shown(seen), *times, int(force))
         record = to_record(paired(flat), seen.key) if flat else None
         if record is not None and landed:
@@ -72,9 +74,18 @@ class ValkeyStoreAdmin:
             names += [str(key) for key in keys]
         page, left = names[:limit], names[limit:]
         now = to_number(self._clock.now())
-        told = [self._purge(key, now) for name in page if (key := JobKey.parse(name)) is not None]
+        told = [self._judge(PURGE, key, now) for name in page if (key := JobKey.parse(name)) is not None]
         place = " ".join([str(following), *left])
         return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
+
+    def sample(self) -> tuple[int, int]:
+        """Look at one page of the server's table, of up to `PAGE` places. Return how many records are there, and of how
+        many the retention is over, so that a purge would delete them.
+        """
+        _, keys = self._page(0, PAGE)
+        now = to_number(self._clock.now())
+        judged = [self._judge(IS_OVER, key, now) for key in keys]
+        return len(judged) - judged.count(-1), judged.count(1)
 
     def _read(self, keys: list[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
@@ -91,10 +102,10 @@ class ValkeyStoreAdmin:
                 records += [to_record(told, key)] if told else []
         return records
 
-    def _purge(self, key: JobKey, now: int) -> int:
+    def _judge(self, script: Script, key: JobKey, now: int) -> int:
         told = 0
         with suppress(ForeignRecordError):
-            told, _ = self._asking.run(PURGE, key, now)
+            told, _ = self._asking.run(script, key, now)
         return told
 
     def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:

@@ -11,8 +11,6 @@ from domain.identity import JobKey
 from domain.record import Record, Status
 
 PREFIX: Final = "onejob:"
-KEPT_LONGER: Final = timedelta(hours=1)
-"""A key outlasts retention and lease by this, so that the server never forgets what a worker still counts on."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -64,11 +62,6 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
 def to_number(moment: datetime) -> int:
     """Microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
-
-
-def kept_ms(kept: timedelta) -> int:
-    """How long the server keeps the key of what counts for so long."""
-    return (kept + KEPT_LONGER) // timedelta(milliseconds=1)
 
 
 def _whole(text: str) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 from valkey import Valkey
 
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import kept_ms, name_of, paired, to_number, to_record
+from adapters.valkey.reading import name_of, paired, to_number, to_record
 from adapters.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
@@ -43,7 +43,7 @@ class ValkeyIdempotencyStore:
         kept = max(self._retention, lease)
         scheme = f"{job.fingerprint.partition(':')[0]}:"
         identity = job.job_id, job.operation, owner, job.fingerprint, scheme
-        times = to_number(now), to_number(now + lease), to_number(now + kept), kept_ms(kept)
+        times = to_number(now), to_number(now + lease), to_number(now + kept)
         (acquired, *told), landed = self._asking.run(CLAIM, job.key, *identity, *times)
         if acquired:
             attempt, epoch, verified, last_error, runs, rejected, lapsed = told
@@ -62,7 +62,7 @@ class ValkeyIdempotencyStore:
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         now = self._clock.now()
-        times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
+        times = to_number(now), to_number(now + self._retention)
         self._write(COMPLETE, claim, answer.text, answer.omitted or "", *times)
 
     def release(
@@ -80,7 +80,7 @@ class ValkeyIdempotencyStore:
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         now, kept = self._clock.now(), max(self._retention, lease)
-        self._write(RENEW, claim, to_number(now + lease), to_number(now + kept), kept_ms(kept))
+        self._write(RENEW, claim, to_number(now + lease), to_number(now + kept))
 
     def find(self, key: JobKey) -> Record | None:
         with self._asking.translated(key):

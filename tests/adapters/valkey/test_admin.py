@@ -116,17 +116,6 @@ def test_a_record_that_is_claimed_while_it_is_purged_stays(
     store.complete(Claim(job("1").key, "b", 2), Answer("1"))
 
 
-def test_what_is_forgotten_is_kept_by_the_server_for_a_retention_and_an_hour(
-    server: Server, store: ValkeyIdempotencyStore, admin: ValkeyStoreAdmin
-) -> None:
-    store.claim(job("1"), owner="a", lease=LEASE)
-    server.client.pexpire(name("1"), 5000)
-    seen = admin.look(job("1").key)
-    assert seen is not None
-    admin.forget(seen, force=True)
-    assert 7_190_000 < server.client.pttl(name("1")) <= 7_200_000
-
-
 def test_a_foreign_record_is_not_forgotten(
     server: Server, store: ValkeyIdempotencyStore, admin: ValkeyStoreAdmin
 ) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -148,6 +149,24 @@ def test_out_of_memory_nothing_begins_and_what_runs_is_kept_and_ended(server: Se
     assert store.claim(job("a"), owner="c", lease=LEASE) == Completed(ANSWER)
     assert store.claim(job("b"), owner="c", lease=LEASE) == Acquired(Claim(job("b").key, "c", 2), "Error")
     store.close()
+
+
+def test_out_of_memory_a_purge_makes_room(server: Server) -> None:
+    clock = FakeClock()
+    with (
+        closing(valkey_store(server.port, clock, RETENTION)) as store,
+        closing(valkey_admin(server.port, clock, RETENTION)) as admin,
+    ):
+        store.claim(job("a"), owner="a", lease=LEASE)
+        store.complete(Claim(job("a").key, "a", 1), ANSWER)
+        clock.advance(days=30)
+        undo = refusing(server, "out of memory")
+        try:
+            with pytest.raises(StoreUnavailableError):
+                store.claim(job("b"), owner="b", lease=LEASE)
+            assert admin.purge().deleted == 1
+        finally:
+            undo()
 
 
 def test_a_paused_server_is_unavailable_in_bounded_time_and_what_it_did_then_is_recognised() -> None:
