@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import Dyn
 from botocore.exceptions import ClientError
 
 from adapters.powertools import expressions
-from adapters.powertools.record import FencedRecord, to_ms
+from adapters.powertools.record import FencedRecord, to_ms, whole
 
 LONGEST_INVOCATION: Final = timedelta(minutes=15)
 """The lease where Powertools knows none: Lambda runs nothing for longer."""
@@ -164,12 +164,12 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             payload_hash=read.get(self.validation_key_attr),
             sort_key=read[self.sort_key_attr] if self.sort_key_attr is not None else None,
             owner=read.get("owner"),
-            attempts=int(read.get("attempts", 0)),
+            attempts=whole(read.get("attempts", 0)),
             job_id=read.get("job_id"),
             operation=read.get("operation"),
             first_seen=read.get("first_seen"),
             last_seen=read.get("last_seen"),
-            epoch=int(read.get("epoch", 1)),
+            epoch=whole(read.get("epoch", 1)),
             last_error=read.get("last_error"),
             omitted=read.get("omitted"),
         )

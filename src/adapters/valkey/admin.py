@@ -1,8 +1,9 @@
 """The `StoreAdmin` of a Valkey or Redis server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import batched
 from typing import Any, Final
 
 from valkey import Valkey
@@ -18,6 +19,9 @@ from domain.record import Record, refusal_to_forget
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
+
+_FEW: Final = 100
+"""Records that are read in one round trip: each may bring an answer of a megabyte."""
 
 
 class ValkeyStoreAdmin:
@@ -43,11 +47,13 @@ class ValkeyStoreAdmin:
         cursor = 0
         while True:
             cursor, keys = self._page(cursor, PAGE)
-            yield from self._read(keys)
+            for some in batched(keys, _FEW, strict=False):
+                yield from self._read(some)
             if cursor == 0:
                 return
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
+        self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
         now = self._clock.now()
         shown = seen.status, seen.owner or "", seen.attempts, seen.epoch
         times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
@@ -66,12 +72,13 @@ class ValkeyStoreAdmin:
             following, keys = self._page(following, limit - len(names))
             names += [str(key) for key in keys]
         page, left = names[:limit], names[limit:]
-        now = to_number(self._clock.now())
-        told = [self._purge(key, now) for name in page if (key := JobKey.parse(name)) is not None]
+        now = self._clock.now()
+        keys = [key for name in page if (key := JobKey.parse(name)) is not None]
+        told = [self._purge(record, now) for some in batched(keys, _FEW, strict=False) for record in self._read(some)]
         place = " ".join([str(following), *left])
         return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
 
-    def _read(self, keys: list[JobKey]) -> list[Record]:
+    def _read(self, keys: Sequence[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
         with self._asking.translated():
             asked = self._asking.client.pipeline(transaction=False)
@@ -86,10 +93,12 @@ class ValkeyStoreAdmin:
                 records += [to_record(told, key)] if told else []
         return records
 
-    def _purge(self, key: JobKey, now: int) -> int:
+    def _purge(self, record: Record, now: datetime) -> int:
+        """As the script answers, which judges it again: it may have been claimed since it was read."""
         told = 0
-        with suppress(ForeignRecordError):
-            told, _ = self._asking.run(PURGE, key, now)
+        if record.retention_is_over(now):
+            with suppress(ForeignRecordError):
+                told, _ = self._asking.run(PURGE, record.key, to_number(now))
         return told
 
     def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:

@@ -53,7 +53,7 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
             last_error=read.get("last_error"),
             first_seen=_to_moment(read["first_seen"]),
             last_seen=_to_moment(read["last_seen"]),
-            epoch=_whole(read["epoch"]),
+            epoch=_epoch(read["epoch"]),
         )
     except (KeyError, ValueError, ArithmeticError) as error:
         raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error
@@ -73,6 +73,12 @@ def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError
     return int(text)
+
+
+def _epoch(text: str) -> int:
+    if (number := _whole(text)) < 1:
+        raise ValueError
+    return number
 
 
 def _to_moment(microseconds: str) -> datetime:

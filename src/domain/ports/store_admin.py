@@ -18,7 +18,11 @@ class Purged:
 
 
 class StoreAdmin(Protocol):
-    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer."""
+    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer.
+
+    Items that another tool wrote are passed over by `records` and `purge`, and never changed; `look` and `forget` raise
+    `ForeignRecordError` for them.
+    """
 
     def look(self, key: JobKey) -> Record | None:
         """The record as it is now: with everything that was written before."""
