@@ -45,7 +45,7 @@ class StoreAdmin(Protocol):
         attempt that has lapsed may have had its effect, and the next delivery takes it over under the same effect keys.
         With `force` a worker that holds the job learns it at its next renewal or write, and its answer is lost: its
         effect may be had twice.
-        For a moment `IdempotencyStore.find` may still answer with what was forgotten.
+        After the first one `IdempotencyStore.find` may for a moment still answer with what was forgotten.
         """
         ...
 
