@@ -242,6 +242,38 @@ def test_the_clean_up_goes_to_the_end_and_says_what_it_did(
     assert handle({}, Lambda(900)) == {"purged": 0, "seen": 125, "after": None}
 
 
+ODD: list[Any] = [
+    {"S": "2020-01-01T00:00:00Z"},
+    {"B": b"1"},
+    {"N": "1E120"},
+    {"N": "-1"},
+    {"NULL": True},
+    {"BOOL": False},
+    {"L": []},
+    {"M": {}},
+    {"NS": ["1"]},
+]
+
+
+@pytest.mark.parametrize("name", ["expiration", "in_progress_expiration"])
+def test_items_of_others_stop_no_clean_up_and_stay(handle: cleanup.Handler, name: str) -> None:
+    table = boto3.client("dynamodb")
+    for number, odd in enumerate(ODD):
+        for key in (f"order-{number}", str(job(f"order-{number}").key)):
+            table.put_item(TableName=TABLE, Item=_item(0) | {"id": {"S": key}} | {name: odd})
+    table.put_item(TableName=TABLE, Item={"id": {"S": "without anything"}})
+    assert handle({}, Lambda(900)) == {
+        "purged": 125 + NULL_LEASES[name],
+        "seen": 250 + NULL_LEASES[name],
+        "after": None,
+    }
+    assert table.scan(TableName=TABLE)["Count"] == 125 + 2 * len(ODD) + 1 - NULL_LEASES[name]
+
+
+NULL_LEASES = {"expiration": 0, "in_progress_expiration": 2}
+"""A completed record without a lease is one of Powertools."""
+
+
 def test_the_clean_up_stops_before_its_margin_and_the_next_one_goes_on(
     handle: cleanup.Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

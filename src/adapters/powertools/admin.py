@@ -7,7 +7,7 @@ from typing import Final
 
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
 from adapters.powertools.reading import to_record, translated
-from adapters.powertools.record import FencedRecord, to_ms, to_seconds
+from adapters.powertools.record import FencedRecord, check, to_ms, to_seconds
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
@@ -44,6 +44,7 @@ class DynamoDBStoreAdmin:
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         expiry = to_seconds(self._clock.now() + self._retention)
+        self.look(seen.key)  # the condition compares a fence: what else is foreign, it would overwrite
         with translated(seen.key):
             try:
                 forgotten = self._layer.forget_record(_as_seen(seen), expiry, force=force)
@@ -68,13 +69,15 @@ class DynamoDBStoreAdmin:
         return Purged(len(page), deleted, after)
 
     def _page(self, after: str | None, limit: int) -> tuple[list[FencedRecord], str | None]:
-        """Without what is no record at all."""
+        """Records of onejob and Powertools; whatever else is there is passed over."""
         with translated("the table"):
             items, after = self._layer.scan_items(after, limit)
         records = []
         for item in items:
             with suppress(ForeignRecordError), translated("an item"):
-                records.append(self._layer.to_record(item))
+                record = self._layer.to_record(item)
+                check(record)
+                records.append(record)
         return records, after
 
 

@@ -18,7 +18,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import Dyn
 from botocore.exceptions import ClientError
 
 from adapters.powertools import expressions
-from adapters.powertools.record import FencedRecord, to_ms
+from adapters.powertools.record import FencedRecord, runs_of, to_ms, whole
 from domain.record import RunCount
 
 LONGEST_INVOCATION: Final = timedelta(minutes=15)
@@ -195,13 +195,13 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             payload_hash=read.get(self.validation_key_attr),
             sort_key=read[self.sort_key_attr] if self.sort_key_attr is not None else None,
             owner=read.get("owner"),
-            attempts=int(read.get("attempts", 0)),
+            attempts=whole(read.get("attempts", 0)),
             job_id=read.get("job_id"),
             operation=read.get("operation"),
             first_seen=read.get("first_seen"),
             last_seen=read.get("last_seen"),
-            epoch=int(read.get("epoch", 1)),
-            runs=int(read.get("runs", 0)),
+            epoch=whole(read.get("epoch", 1)),
+            runs=runs_of(read.get("runs", 0)),
             rejected=read.get("rejected"),
             last_error=read.get("last_error"),
             omitted=read.get("omitted"),

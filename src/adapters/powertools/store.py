@@ -14,7 +14,7 @@ from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, RunCount, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, RunCount, Status, judge
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -103,8 +103,15 @@ class DynamoDBIdempotencyStore:
             self._layer.renew_record(record)
 
     def find(self, key: JobKey) -> Record | None:
+        """Eventually consistent; a completed record of a job that was forgotten once is read again, consistently.
+
+        An old copy of it may be from before a later `forget`, and be answered although the job is to run. The copy
+        from before the first one (epoch 1) looks like any other: for about a second it may be answered.
+        """
         with translated(key):
             found = self._layer.find_record(str(key), consistent=False)
+            if found is not None and found.stored_status == Status.COMPLETED and found.epoch > 1:
+                found = self._layer.find_record(str(key), consistent=True)
             return None if found is None else to_record(found, key)
 
     def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from adapters.sqlite.rows import text_or_bytes
+
 BUSY_TIMEOUT_SECONDS: Final = 10
 """How long a writer waits for the writers of other processes."""
 
@@ -57,6 +59,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
     except (sqlite3.Error, ValueError) as error:
         raise UnusableDatabaseError(f"{path}: {error}") from error
+    connection.text_factory = text_or_bytes
     try:
         _patiently(lambda: _prepare(connection, path))
     except (sqlite3.Error, OSError) as error:

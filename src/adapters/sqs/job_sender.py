@@ -23,7 +23,8 @@ class SqsJobSender:
         """Send one message, in ASCII, which SQS takes whatever is in it; on a FIFO queue in that group.
 
         Answers the error's name if it was not sent, or may not have been. The queue deduplicates nothing: a job that
-        was rejected may be sent again at once, and what is sent twice runs once.
+        was rejected or forgotten may be sent again at once, and what is sent twice runs once. Only the SDK's own second
+        try carries the same id.
         """
         options: dict[str, Any] = {}
         if self.queue_url.endswith(".fifo"):

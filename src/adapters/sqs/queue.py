@@ -38,6 +38,8 @@ class SqsQueue:
         options: dict[str, Any] = {"MessageAttributes": letter.attributes} if letter.attributes else {}
         if url.endswith(".fifo"):
             options["MessageGroupId"] = message.group_id or message.message_id
+            # Dropped is only the same message rejected once more, as after a failed deletion. A redrive makes another
+            # message, with an id of its own, so that what SQS drops here is in the dead-letter queue, or was sent back.
             options["MessageDeduplicationId"] = message.message_id
         try:
             self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)

@@ -1,6 +1,8 @@
 """Sending a dead letter to the queue that it came from: what it says of its age goes with it."""
 
 import json
+import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,24 +15,33 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
 _ERRORS: Final = (ClientError, BotoCoreError, ValueError)
+_REPEAT_ID: Final = re.compile("[!-~]{1,128}")
+"""What SQS takes for a deduplication id."""
 
 
-def send_back(client: "SQSClient", url: str, letter: Letter, *, forget_age: bool = False) -> str:
+def send_back(client: "SQSClient", url: str, letter: Letter, *, epoch: int = 1, forget_age: bool = False) -> str:
     """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same.
 
-    `client` must not try again by itself. A FIFO queue gets the same group, and an id that tells this redrive from the
-    message's own sending and is the same should this letter be sent back once more.
+    `client` must not try again by itself. A FIFO queue gets the same group, and a deduplication id that is the same
+    should this letter be sent back once more in the same `epoch` of its job. SQS then drops the second message for
+    five minutes, and answers the id of the first.
     """
     options: dict[str, Any] = {}
     if attributes := attributes_of(letter, forget_age=forget_age):
         options["MessageAttributes"] = attributes
     if url.endswith(".fifo"):
         options["MessageGroupId"] = letter.message.group_id or letter.message.message_id
-        options["MessageDeduplicationId"] = f"redrive-{letter.message.message_id}"
+        options["MessageDeduplicationId"] = repeat_id(letter.message.message_id, epoch)
     try:
         return client.send_message(QueueUrl=url, MessageBody=letter.message.body, **options)["MessageId"]
     except _ERRORS as error:
         raise QueueUnavailableError(f"SQS SendMessage: {type(error).__name__}") from error
+
+
+def repeat_id(message_id: str, epoch: int) -> str:
+    """The deduplication id of a redrive. In another epoch the job runs again: a drop would lose it."""
+    text = f"redrive-{message_id}-{epoch}"
+    return text if _REPEAT_ID.fullmatch(text) else f"redrive-{sha256(text.encode()).hexdigest()}"
 
 
 def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:

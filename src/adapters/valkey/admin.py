@@ -1,8 +1,9 @@
 """The `StoreAdmin` of a Valkey or Redis server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import batched
 from typing import Any, Final
 
 from valkey import Valkey
@@ -18,6 +19,9 @@ from domain.record import Record, record_changed, refusal_to_forget
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
+
+_FEW: Final = 100
+"""Records that are read in one round trip: each may bring an answer of a megabyte."""
 
 
 class ValkeyStoreAdmin:
@@ -45,11 +49,13 @@ class ValkeyStoreAdmin:
         cursor = 0
         while True:
             cursor, keys = self._page(cursor, PAGE)
-            yield from self._read(keys)
+            for some in batched(keys, _FEW, strict=False):
+                yield from self._read(some)
             if cursor == 0:
                 return
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
+        self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
         now = self._clock.now()
         times = to_number(now), to_number(now + self._retention)
         (landed, flat), replicas = self._asking.run(FORGET, seen.key, *_shown(seen), *times, int(force))
@@ -74,7 +80,9 @@ class ValkeyStoreAdmin:
             names += [str(key) for key in keys]
         page, left = names[:limit], names[limit:]
         now = to_number(self._clock.now())
-        told = [self._judge(PURGE, key, now) for name in page if (key := JobKey.parse(name)) is not None]
+        keys = [key for name in page if (key := JobKey.parse(name)) is not None]
+        known = [record.key for some in batched(keys, _FEW, strict=False) for record in self._read(some)]
+        told = [self._judge(PURGE, key, now) for key in known]
         place = " ".join([str(following), *left])
         return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
 
@@ -87,7 +95,7 @@ class ValkeyStoreAdmin:
         judged = [self._judge(IS_OVER, key, now) for key in keys]
         return len(judged) - judged.count(-1), judged.count(1)
 
-    def _read(self, keys: list[JobKey]) -> list[Record]:
+    def _read(self, keys: Sequence[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
         with self._asking.translated():
             asked = self._asking.client.pipeline(transaction=False)

@@ -51,8 +51,8 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
             last_error=read.get("last_error"),
             first_seen=_to_moment(read["first_seen"]),
             last_seen=_to_moment(read["last_seen"]),
-            epoch=_whole(read["epoch"]),
-            runs=int(read.get("runs", "0")),
+            epoch=_epoch(read["epoch"]),
+            runs=-1 if read.get("runs") == "-1" else _whole(read.get("runs", "0")),
             rejected=read.get("rejected"),
         )
     except (KeyError, ValueError, ArithmeticError) as error:
@@ -68,6 +68,12 @@ def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError
     return int(text)
+
+
+def _epoch(text: str) -> int:
+    if (number := _whole(text)) < 1:
+        raise ValueError
+    return number
 
 
 def _to_moment(microseconds: str) -> datetime:

@@ -81,5 +81,9 @@ class IdempotencyStore(Protocol):
         ...
 
     def find(self, key: JobKey) -> Record | None:
-        """The record as it was a moment ago. Eventually consistent will do, since COMPLETED never changes."""
+        """The record as it was a moment ago. Eventually consistent will do, since no worker changes COMPLETED.
+
+        An operator does (`StoreAdmin.forget`). A COMPLETED record of an epoch above 1 is therefore the record as it is
+        now; of epoch 1, it may have been forgotten a moment ago.
+        """
         ...

@@ -18,7 +18,11 @@ class Purged:
 
 
 class StoreAdmin(Protocol):
-    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer."""
+    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer.
+
+    Items that another tool wrote are passed over by `records` and `purge`, and never changed; `look` and `forget` raise
+    `ForeignRecordError` for them.
+    """
 
     def look(self, key: JobKey) -> Record | None:
         """The record as it is now: with everything that was written before."""
@@ -42,7 +46,7 @@ class StoreAdmin(Protocol):
         attempt that has lapsed may have had its effect, and the next delivery takes it over under the same effect keys.
         With `force` a worker that holds the job learns it at its next renewal or write, and its answer is lost: its
         effect may be had twice.
-        For a moment `IdempotencyStore.find` may still answer with what was forgotten.
+        After the first one `IdempotencyStore.find` may for a moment still answer with what was forgotten.
         """
         ...
 
