@@ -255,8 +255,12 @@ def test_an_omitted_answer_comes_back_with_its_reason(harness: Harness) -> None:
     assert claim(harness, "b") == Completed(omitted)
 
 
-def test_the_largest_answer_can_be_stored(harness: Harness) -> None:
-    largest = Answer('"' + "x" * ((harness.store.max_answer_bytes or 1_000_000) - 2) + '"')
+@pytest.mark.parametrize("filling", ["x", "\x7f", "é"])
+def test_the_largest_answer_can_be_stored(harness: Harness, filling: str) -> None:
+    """Its size is checked on the text that is stored."""
+    most = harness.store.max_answer_bytes or 1_000_000
+    largest = Answer.of(filling * ((most - 2) // len(filling.encode())), most)
+    assert len(largest.text.encode()) == most
     what = job("x" * 256, operation="o" * 64)
     harness.store.complete(acquire(harness, "o" * 32, what), largest)
     assert claim(harness, "b", what) == Completed(largest)

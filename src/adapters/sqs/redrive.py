@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES
+from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes, is_legal
 from adapters.sqs.letters import Letter
 from adapters.sqs.ports import QueueUnavailableError
 
@@ -57,26 +57,26 @@ def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
 
 def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:
     """As they came. The new message's own time would make it young: `first_sent` stays in `onejob`, where the worker
-    looks for it, and is added to what SQS moved by itself if there is room.
+    looks for it, and is added to what SQS moved by itself. What is written anew is left out where it does not fit.
     """
     attributes = dict(letter.attributes)
     if forget_age:
-        young = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
         attributes.pop(ATTRIBUTE, None)
-        return {**attributes, ATTRIBUTE: _text(young)} if young else attributes
-    if ATTRIBUTE not in attributes and letter.first_sent is not None and _has_room(letter):
-        attributes[ATTRIBUTE] = _text({"first_sent": round(letter.first_sent.timestamp() * 1000)})
-    return attributes
+        facts = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
+    elif ATTRIBUTE not in attributes and letter.first_sent is not None:
+        facts = {"first_sent": round(letter.first_sent.timestamp() * 1000)}
+    else:
+        return attributes
+    with_note = {**attributes, ATTRIBUTE: _text(facts)}
+    return with_note if facts and _is_sendable(letter.message.body, with_note) else attributes
 
 
 def _text(facts: dict[str, Any]) -> dict[str, str]:
-    return {"DataType": "String", "StringValue": json.dumps(facts)}
+    """As short as it can be, since a note that came may be written anew beside a body that leaves no room."""
+    note = json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+    return {"DataType": "String", "StringValue": note if is_legal(note) else json.dumps(facts, separators=(",", ":"))}
 
 
-def _has_room(letter: Letter) -> bool:
-    sizes = (
-        len(name.encode()) + len(one["DataType"]) + len(one.get("BinaryValue") or one.get("StringValue", "").encode())
-        for name, one in letter.attributes.items()
-    )
-    taken = len(letter.message.body.encode(errors="surrogatepass")) + sum(sizes)
-    return len(letter.attributes) < MAX_ATTRIBUTES and taken + 100 <= MAX_BYTES
+def _is_sendable(body: str, attributes: dict[str, Any]) -> bool:
+    size = len(body.encode(errors="surrogatepass")) + sum(attribute_bytes(*each) for each in attributes.items())
+    return len(attributes) <= MAX_ATTRIBUTES and size <= MAX_BYTES
