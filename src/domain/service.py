@@ -10,6 +10,7 @@
     attempts above the limit, on a redelivered message   released unrun, Rejected(attempts_exhausted)
     claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
     claimed, but the lease is over already               not run, Failed(lease_lost)
+    claimed, but nothing would renew the lease           released unrun, Failed(not_started)
     the store cannot answer, after bounded retries       Failed(store_unavailable)
 
     after running                                        then                     outcome
@@ -36,7 +37,7 @@ from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.backoff import backoff
 from domain.delivery import Delivery
-from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
+from domain.errors import HeartbeatUnavailableError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.lease import Lease
 from domain.operation import Operation, Operations
@@ -61,7 +62,9 @@ class Process(Protocol):
     def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
 
 
-def no_heartbeat(_lease: Lease, _length: timedelta) -> AbstractContextManager[None]:
+def no_heartbeat(
+    _lease: Lease, _length: timedelta, _until: datetime | None, _overdue: Callable[[], None]
+) -> AbstractContextManager[None]:
     """For workers whose lease outlasts them, such as Lambda."""
     return nullcontext()
 
@@ -75,6 +78,7 @@ class _Run:
     execution_id: str
     lease: timedelta
     began: Moment
+    deadline: datetime | None
     last_try: datetime | None
     attempt: int | None = None
     error: BaseException | None = None
@@ -110,7 +114,7 @@ class JobService:
         """
         began = Moment.of(self.clock)
         last_try = None if deadline is None else deadline - self.margin
-        run = _Run(job, delivery, self.new_id(), lease, began, last_try)
+        run = _Run(job, delivery, self.new_id(), lease, began, deadline, last_try)
         outcome = self._outcome(run)
         took = self.clock.monotonic() - began.monotonic
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
@@ -169,11 +173,13 @@ class JobService:
             return self._release(run, lease, last_error or "", Failed(Failure.NOT_STARTED))
         attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key, claim.epoch)
         try:
-            with self.heartbeat(lease, run.lease):
+            with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):
                 if lease.lost():  # the claim, or the waiting for it, took longer than it lasts
                     return Failed(Failure.LEASE_LOST)
                 value = operation.run(run.job.for_one_attempt(), attempt)
                 _refuse_unrun(value)
+        except HeartbeatUnavailableError:
+            return self._release(run, lease, last_error or "", Failed(Failure.NOT_STARTED))
         except PermanentError as error:
             run.error = error
             error_type = type(error).__name__

@@ -18,6 +18,7 @@ from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.outcome import Executed, Skipped
 from domain.ports.events import Trace
+from domain.record import Claim
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
@@ -164,6 +165,9 @@ class LastTraces:
         pass
 
     def release_failed(self, job: Job, error: Exception) -> None:
+        pass
+
+    def overdue(self, job: Job, claim: Claim) -> None:
         pass
 
 
