@@ -74,6 +74,7 @@ class Driven:
             "operation": "mine:waits",
             "name": None,
             "lease": timedelta(seconds=60),
+            "longest": timedelta(hours=11),
             "single_host": False,
             "shutdown": timedelta(seconds=10),
             "poll": timedelta(),

@@ -48,6 +48,7 @@ class WorkOptions:
     operation: str | None
     name: str | None
     lease: timedelta
+    longest: timedelta
     single_host: bool
     shutdown: timedelta
     poll: timedelta
@@ -114,7 +115,11 @@ def _parts(options: WorkOptions) -> Parts:
         )
     operations, default_operation = chosen_operations(options.operation, options.name)
     poll = PollOptions(
-        queue_url=options.queue_url, lease=options.lease, poll=options.poll, single_host=options.single_host
+        queue_url=options.queue_url,
+        lease=options.lease,
+        longest=options.longest,
+        poll=options.poll,
+        single_host=options.single_host,
     )
     try:
         return make_poll_worker(operations, default_operation, poll, settings)
@@ -190,6 +195,7 @@ class Work:
             namespace=settings.namespace,
             concurrency=settings.concurrency,
             lease_seconds=int(self.options.lease.total_seconds()),
+            max_seconds=int(self.options.longest.total_seconds()),
             dead_letters=settings.dead_letter_queue_url
             or "none: what is rejected stays in the queue and comes back; set DEAD_LETTER_QUEUE_URL",
         )
