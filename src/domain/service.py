@@ -10,6 +10,7 @@
     runs of this life at the limit, redelivered message  released unrun, Rejected(attempts_exhausted)
     claimed, but the lease is over already               released unrun, Failed(lease_lost)
     claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
+    claimed, but nothing would renew the lease           released unrun, Failed(not_started)
     the store cannot answer, after bounded retries       Failed(store_unavailable)
 
     after running                                        then                     outcome
@@ -44,7 +45,7 @@ from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.backoff import backoff
 from domain.delivery import Delivery
-from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
+from domain.errors import HeartbeatUnavailableError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.lease import Lease
 from domain.operation import Operation, Operations
@@ -69,7 +70,9 @@ class Process(Protocol):
     def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
 
 
-def no_heartbeat(_lease: Lease, _length: timedelta) -> AbstractContextManager[None]:
+def no_heartbeat(
+    _lease: Lease, _length: timedelta, _until: datetime | None, _overdue: Callable[[], None]
+) -> AbstractContextManager[None]:
     """For workers whose lease outlasts them, such as Lambda."""
     return nullcontext()
 
@@ -83,6 +86,7 @@ class _Run:
     execution_id: str
     lease: timedelta
     began: Moment
+    deadline: datetime | None
     last_try: datetime | None
     attempt: int | None = None
     error: BaseException | None = None
@@ -146,7 +150,7 @@ class JobService:
         """
         began = Moment.of(self.clock)
         last_try = None if deadline is None else deadline - self.margin
-        run = _Run(job, delivery, self.new_id(), lease, began, last_try)
+        run = _Run(job, delivery, self.new_id(), lease, began, deadline, last_try)
         outcome = self._outcome(run)
         took = self.clock.monotonic() - began.monotonic
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
@@ -211,17 +215,24 @@ class JobService:
             return self._release(run, lease, last_error, rejected)
         if prevented := self._prevented(run, lease):
             return self._release(run, lease, last_error, prevented)
-        with self.heartbeat(lease, run.lease):
-            undo = RunCount.SAME
-            if runs.count_first:
-                try:
-                    undo = self._begin(run, claim, anew=runs.anew)
-                except LeaseLostError as error:
-                    run.error = error
-                    return Failed(Failure.LEASE_LOST)
-            if prevented := self._prevented(run, lease):
-                return self._release(run, lease, last_error, prevented, runs=undo)
-            return self._run(run, operation, lease, runs.at_release)
+        try:
+            with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):
+                return self._held(run, operation, lease, runs, last_error)
+        except HeartbeatUnavailableError:
+            return self._release(run, lease, last_error, Failed(Failure.NOT_STARTED))
+
+    def _held(self, run: _Run, operation: Operation, lease: Lease, runs: "_Runs", last_error: str) -> Outcome:
+        """While the lease is renewed, until the record is written."""
+        undo = RunCount.SAME
+        if runs.count_first:
+            try:
+                undo = self._begin(run, lease.claim, anew=runs.anew)
+            except LeaseLostError as error:
+                run.error = error
+                return Failed(Failure.LEASE_LOST)
+        if prevented := self._prevented(run, lease):
+            return self._release(run, lease, last_error, prevented, runs=undo)
+        return self._run(run, operation, lease, runs.at_release)
 
     def _prevented(self, run: _Run, lease: Lease) -> Failed | None:
         """Why the operation may not start any more: the claim, or the waiting for it, took too long."""

@@ -629,7 +629,7 @@ def test_the_heartbeat_goes_on_until_the_record_is_written(ends_with: str) -> No
     seen: list[str] = []
 
     @contextmanager
-    def heartbeat(lease: Lease, length: timedelta) -> Iterator[None]:
+    def heartbeat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         seen.append(f"begins for attempt {lease.claim.attempt}, {length.total_seconds():.0f} s")
         yield
         seen.append("ends")
@@ -666,7 +666,7 @@ def test_who_was_refused_a_renewal_neither_rejects_nor_fails_the_job_of_another(
     bench = Bench(refused_while_it_runs, release=["fails"] * STORE_TRIES)
 
     @contextmanager
-    def heartbeat(lease: Lease, length: timedelta) -> Iterator[None]:
+    def heartbeat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         held.append(lease)
         yield
 
@@ -681,7 +681,7 @@ def test_a_lease_that_lapses_while_the_heartbeat_is_waited_for_is_not_run() -> N
     bench = Bench()
 
     @contextmanager
-    def slow_to_begin(lease: Lease, length: timedelta) -> Iterator[None]:
+    def slow_to_begin(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         bench.clock.advance(seconds=61)
         yield
 

@@ -138,7 +138,7 @@ def run(
         return {"attempt": attempt.number}
 
     @contextmanager
-    def one_beat(lease: Lease, length: timedelta, /) -> Iterator[None]:
+    def one_beat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         if renews:
             store.renew(lease.claim, length)
         yield

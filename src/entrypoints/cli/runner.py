@@ -268,7 +268,7 @@ class JobFileRunner:
                 if not task.said_waiting:
                     task.said_waiting = True
                     yield self._told(task, outcome, is_final=False)
-            case Failed(Failure.LEASE_LOST):
+            case Failed(Failure.LEASE_LOST | Failure.NOT_STARTED):
                 self._delay(task, self.clock.now() + ASK_AGAIN)
                 yield self._told(task, outcome, is_final=False)
             case Failed(Failure.OPERATION_RAISED) if task.failures + 1 < self.max_attempts:
