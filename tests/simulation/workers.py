@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from greenlet import GreenletExit
-
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
 from domain.attempt import Attempt
@@ -126,7 +124,7 @@ class Worker(Process):
             self.oracle.faults["killed"] += 1
             self.died_at = world.now
             self.died()
-            raise GreenletExit
+            world.stop()
         if drawn > 1000 - plan.suspensions:
             self.oracle.faults["suspended"] += 1
             self.suspended_at = world.now
