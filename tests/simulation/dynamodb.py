@@ -18,7 +18,9 @@ from adapters.powertools.record import to_ms, to_seconds
 from adapters.powertools.store import DynamoDBIdempotencyStore
 from domain.identity import JobKey
 from domain.record import Record
-from tests.simulation.store import Backend, RequestClock
+from tests.simulation.backends import Backend, RequestClock
+from tests.simulation.plan import Plan
+from tests.simulation.world import World
 
 type Item = dict[str, dict[str, Any]]
 type Test = Callable[[Item, Mapping[str, str], Mapping[str, Any]], bool]
@@ -73,8 +75,8 @@ class DynamoDBDouble:
             _refuse("ValidationException", f"attribute values unused or missing: {used_values ^ set(values)}")
 
 
-def dynamodb_backend(retention: timedelta) -> Backend:
-    clock = RequestClock()
+def dynamodb_backend(world: World, plan: Plan) -> Backend:
+    clock, retention = RequestClock(), timedelta(seconds=plan.retention)
     double = DynamoDBDouble()
     layer = FencedDynamoDBPersistenceLayer("records", boto3_client=double)  # type: ignore[arg-type]
 

@@ -102,6 +102,8 @@ class Plan:
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
+    stock_records: bool = True
+    """Whether probes meet records that stock Powertools wrote. SQLite's file has none."""
 
     def simpler(self) -> list["Plan"]:
         """Smaller plans to try, the boldest first."""

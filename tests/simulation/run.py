@@ -2,18 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
 from traceback import extract_tb
 
-from adapters.memory import MemoryIdempotencyStore
-from domain.identity import JobKey
-from domain.record import Record
+from tests.simulation.backends import MakeBackend, memory_backend
 from tests.simulation.deliveries import Deliveries
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, Plan, PlannedMessage
@@ -21,12 +17,10 @@ from tests.simulation.probe import Probe
 from tests.simulation.runner import Runner
 from tests.simulation.sandbox import Sandbox
 from tests.simulation.sqs import SentMessage, SimulatedQueue
-from tests.simulation.store import Backend, RequestClock
 from tests.simulation.workers import Shared
 from tests.simulation.world import Violation, World
 
 LAST_TICK = 60_000
-type MakeBackend = Callable[[timedelta], Backend]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +36,13 @@ class Result:
     reasons: Counter[str]
 
 
-def memory_backend(retention: timedelta) -> Backend:
-    clock = RequestClock()
-    store = MemoryIdempotencyStore(clock, retention)
-
-    def put(record: Record) -> None:
-        store._records[record.key] = record
-
-    def delete(key: JobKey) -> None:
-        store._records.pop(key, None)
-
-    return Backend(store, clock, retention, put, delete)
-
-
 def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     """Deterministic: the same plan gives the same trace over every store."""
     world = World(Random(plan.seed * 7919 + 1), LAST_TICK)
     oracle = Oracle(world, plan, Deliveries(world, plan))
     queue = SimulatedQueue(world, plan.fifo)
     jobs = {job.identity: job for job in plan.jobs}
-    backend = make_backend(timedelta(seconds=plan.retention))
+    backend = make_backend(world, plan)
     lambdas = _Lambda(world, plan, queue, oracle)
     lambdas.shared = shared = Shared(world, plan, oracle, backend, queue, jobs, count(1), lambdas.send)
     for message in plan.messages:
@@ -88,6 +69,8 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     except BaseException as error:  # also what an operation is not allowed to raise
         place = extract_tb(error.__traceback__)[-1]
         violation = f"{type(error).__name__} in {Path(place.filename).name}, {place.name}: {error} at {world.now}"
+    finally:
+        backend.close()
     reasons = oracle.deliveries.reasons
     return Result(plan, violation, tuple(world.trace), oracle.outcomes, oracle.faults, oracle.windows, reasons)
 

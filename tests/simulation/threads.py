@@ -15,17 +15,19 @@ SPINS: Final = 5_000
 class GreenThreads:
     """`Threads` of one process. They end with it: who holds a lock then holds it for ever, and none is left to ask.
 
-    `refuses` tells for each start whether it is refused.
+    `refuses` tells for each start whether it is refused. To acquire takes up to `slowness` ticks.
     """
 
-    def __init__(self, world: World, process: Process, refuses: Callable[[], bool] = lambda: False) -> None:
-        self.world, self.process, self.refuses = world, process, refuses
+    def __init__(
+        self, world: World, process: Process, refuses: Callable[[], bool] = lambda: False, *, slowness: int = 0
+    ) -> None:
+        self.world, self.process, self.refuses, self.slowness = world, process, refuses, slowness
 
     def lock(self) -> "GreenLock":
-        return GreenLock(self.world)
+        return GreenLock(self.world, self.slowness)
 
     def condition(self) -> "GreenCondition":
-        return GreenCondition(self.world)
+        return GreenCondition(self.world, self.slowness)
 
     def start(self, run: Callable[[], None], name: str) -> "GreenThread":
         """Run it as a task of the process. Raises `ThreadRefusedError`."""
@@ -47,13 +49,13 @@ class GreenThread:
 class GreenLock:
     """A lock that is not fair: of those that wait, chance decides."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, slowness: int = 0) -> None:
+        self.world, self.slowness = world, slowness
         self.holder: Task | None = None
         self._waiting: list[Task] = []
 
     def __enter__(self) -> bool:
-        self.world.pause()
+        self.world.pause(self.world.chance.randint(0, self.slowness) if self.slowness else 0)
         self._take()
         return True
 
@@ -81,8 +83,8 @@ class GreenLock:
 class GreenCondition(GreenLock):
     """A condition. A time-out is rounded up to whole ticks; one of nothing lets others run, and time stands still."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, world: World, slowness: int = 0) -> None:
+        super().__init__(world, slowness)
         self._sleeping: list[Task] = []
         self._spun_at, self._spins = -1, 0
 

@@ -15,6 +15,7 @@ from domain.outcome import Rejected
 from domain.ports.events import Trace
 from domain.service import JobService
 from tests.simulation.attempts import AttemptSeen
+from tests.simulation.backends import Backend
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import (
     FAULTS_UNTIL,
@@ -27,7 +28,7 @@ from tests.simulation.plan import (
     PlannedJob,
 )
 from tests.simulation.sqs import SentMessage, SimulatedQueue
-from tests.simulation.store import Backend, WorkerStore
+from tests.simulation.store import WorkerStore
 from tests.simulation.world import Process, World, moment
 
 NAMESPACE = "sim"

@@ -68,14 +68,14 @@ class World:
         self.now = 0
         self.last_tick = last_tick
         self.trace: list[str] = []
-        self._heap: list[tuple[int, float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, float, int, Callable[[], object]]] = []
         self._numbers = count()
         self._hub = getcurrent()
         self._tasks: list[Task] = []
         self._current: Task | None = None
         self.is_over = False
 
-    def at(self, tick: int, action: Callable[[], None]) -> None:
+    def at(self, tick: int, action: Callable[[], object]) -> None:
         """Do it then; among what is due at one tick, chance decides the order."""
         heappush(self._heap, (tick, self.chance.random(), next(self._numbers), action))
 

@@ -3,12 +3,12 @@
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from adapters.sqlite.database import open_database
 from adapters.sqlite.group_commit import GroupCommit
 from adapters.sqlite.rows import read, to_number, translated
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.identity import JobKey
@@ -41,15 +41,15 @@ class SQLiteIdempotencyStore:
 
     max_answer_bytes: int | None = 100_000_000
 
-    def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
+    def __init__(self, path: Path, clock: Clock, retention: timedelta, threads: Threads = SYSTEM_THREADS) -> None:
         self._clock = clock
         self._retention = retention
         self._path = path = path.absolute()  # whatever folder an operation may change to
         self._writer = open_database(path)
-        self._writes = GroupCommit(self._writer, self._check_in_place)
+        self._writes = GroupCommit(self._writer, self._check_in_place, threads)
         self._reader = open_database(path)
         self._file = _identity(path)
-        self._reading = Lock()
+        self._reading = threads.lock()
 
     def close(self) -> None:
         """Give the file back."""
