@@ -41,7 +41,8 @@ EXPECTED: Final = {
     "faults": (
         *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
         *("queue", "burial failed", "settling failed", "release failed", "renewed", "renewal refused"),
-        *("exited", "interrupted", "redriven", "stale read", "deleted by the table"),
+        *("exited", "interrupted", "stale read", "deleted by the table", "purged", "job_forgotten"),
+        *("redriven", "redriven by force", "forgotten", "forgotten by force"),
     ),
     "windows": (
         *("killed between effect and record", "record could not be written"),

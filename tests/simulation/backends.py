@@ -8,7 +8,9 @@ from typing import Any
 from adapters.memory import MemoryIdempotencyStore
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
+from domain.ports.clock import Clock
 from domain.ports.store import IdempotencyStore
+from domain.ports.store_admin import StoreAdmin
 from domain.record import Record
 from tests.simulation.plan import Plan
 from tests.simulation.world import Process, World, moment
@@ -47,6 +49,8 @@ class Backend:
     delete: Callable[[JobKey], None]
     """Delete a record past the port, as a table does when its time is over."""
 
+    make_admin: Callable[[Clock], StoreAdmin]
+
     def land(self, process: Process, key: JobKey, asked_at: datetime, do: Do, seen: Seen) -> Any:
         """What the request of this process came to; an error is a result like any other."""
         store = self.store
@@ -70,6 +74,10 @@ class Backend:
         """What stands there now."""
         return self.store.find(key)
 
+    def admin(self, clock: Clock) -> StoreAdmin:
+        """An operator's, with that clock if it can have one of its own."""
+        return self.make_admin(clock)
+
     def close(self) -> None:
         """Give back what it holds."""
 
@@ -87,4 +95,4 @@ def memory_backend(world: World, plan: Plan) -> Backend:
     def delete(key: JobKey) -> None:
         store._records.pop(key, None)
 
-    return Backend(store, clock, retention, put, delete)
+    return Backend(store, clock, retention, put, delete, lambda _: store)

@@ -10,7 +10,9 @@ from random import Random
 from traceback import extract_tb
 
 from tests.simulation.backends import MakeBackend, memory_backend
+from tests.simulation.dead_letters import DeadLetterQueue
 from tests.simulation.deliveries import Deliveries
+from tests.simulation.operators import Operators, audited
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, Plan, PlannedMessage
 from tests.simulation.probe import Probe
@@ -44,7 +46,11 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     jobs = {job.identity: job for job in plan.jobs}
     backend = make_backend(world, plan)
     lambdas = _Lambda(world, plan, queue, oracle)
-    lambdas.shared = shared = Shared(world, plan, oracle, backend, queue, jobs, count(1), lambdas.send)
+    lambdas.shared = shared = Shared(
+        world, plan, oracle, backend, queue, jobs, count(1), lambdas.send, lambdas.look_again
+    )
+    operators = Operators(shared, DeadLetterQueue(world, plan.fifo))
+    shared.bury = operators.buried
     for message in plan.messages:
         queue.announced.add(message.name)
         sent = SentMessage(message, _body(message), message.sent_at, receives=message.lost_receives)
@@ -55,9 +61,11 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     for number in range(plan.probes):
         probe = Probe(shared, plan.skews[number % len(plan.skews)])
         world.spawn(probe, probe.work)
+    operators.plan_commands()
     violation = None
     try:
-        world.run(lambda: lambdas.is_done)
+        with audited(oracle):
+            world.run(lambda: lambdas.is_done)
         if queue.waiting() or len(queue.messages) < len(queue.announced):
             raise Violation(f"stuck: {[message.planned.name for message in queue.waiting()]} never ended")
         if queue.buried_by_sqs:

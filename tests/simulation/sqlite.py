@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from greenlet import getcurrent
 
+from adapters.sqlite.admin import SQLiteStoreAdmin
 from adapters.sqlite.database import open_database
 from adapters.sqlite.group_commit import GroupCommit, Work
 from adapters.sqlite.rows import read
@@ -23,6 +24,8 @@ from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.threads.seam import Threads
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import StoreAdmin
 from domain.record import Record
 from tests.simulation.backends import Backend, Do, RequestClock, Seen
 from tests.simulation.plan import FAULTS_UNTIL, Plan
@@ -39,7 +42,7 @@ def still_backend(world: World, plan: Plan) -> Backend:
     clock, retention = RequestClock(), timedelta(seconds=plan.retention)
     _connection().execute(DELETE_ALL)
     store = SQLiteIdempotencyStore(_file(), clock, retention)
-    return _Still(store, clock, retention, _no_stock_record, _delete)
+    return _Still(store, clock, retention, _no_stock_record, _delete, _admins(retention))
 
 
 def sqlite_backend(world: World, plan: Plan) -> Backend:
@@ -47,7 +50,7 @@ def sqlite_backend(world: World, plan: Plan) -> Backend:
     clock, retention = TaskClock(), timedelta(seconds=plan.retention)
     _connection().execute(DELETE_ALL)
     store = SQLiteIdempotencyStore(_file(), clock, retention)
-    return _Switching(store, clock, retention, _no_stock_record, _delete, world, plan)
+    return _Switching(store, clock, retention, _no_stock_record, _delete, _admins(retention), world, plan)
 
 
 class _Still(Backend):
@@ -206,6 +209,17 @@ class _WatchedCommit(GroupCommit):
 
 def _no_stock_record(record: Record) -> None:
     """No other tool writes into this file."""
+
+
+def _admins(retention: timedelta) -> Callable[[Clock], StoreAdmin]:
+    """All on one connection, which none of them holds at a switch."""
+
+    def make(clock: Clock) -> StoreAdmin:
+        admin = SQLiteStoreAdmin.__new__(SQLiteStoreAdmin)
+        admin._clock, admin._retention, admin._connection = clock, retention, _connection()
+        return admin
+
+    return make
 
 
 def _delete(key: JobKey) -> None:

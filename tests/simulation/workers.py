@@ -1,9 +1,10 @@
 """A process with the real domain in it: its clock, its store, its operation, and where it may be killed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
 from domain.attempt import Attempt
@@ -26,6 +27,7 @@ from tests.simulation.plan import (
     Identity,
     Plan,
     PlannedJob,
+    PlannedMessage,
 )
 from tests.simulation.sqs import SentMessage, SimulatedQueue
 from tests.simulation.store import WorkerStore
@@ -50,6 +52,8 @@ class Shared:
     jobs: dict[Identity, PlannedJob]
     number: Iterator[int]
     send: Callable[[SentMessage], None]
+    look_again: Callable[[], None]
+    bury: Callable[[PlannedMessage, DeadLetter], None] = field(init=False)
     failed: dict[Identity, int] = field(default_factory=dict)
     operations: Operations = field(init=False)
     factory: JobFactory = field(init=False)
@@ -57,6 +61,14 @@ class Shared:
     def __post_init__(self) -> None:
         self.operations = Operations(Operation("default", self._operate))
         self.factory = JobFactory(NAMESPACE, self.operations)
+
+    def announce(self, planned: PlannedMessage) -> PlannedMessage:
+        """A message that is sent back, under a name that nobody has."""
+        known, name = self.queue.announced, f"{planned.name} again"
+        while name in known:
+            name += "!"
+        known.add(name)
+        return replace(planned, name=name, redrives=planned.redrives + 1)
 
     def _operate(self, job: Job, attempt: Attempt) -> object:
         worker = self.world.current.process
