@@ -9,16 +9,27 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tests.simulation.backends import MakeBackend, memory_backend
 from tests.simulation.dynamodb import dynamodb_backend
-from tests.simulation.plan import plan
-from tests.simulation.run import MakeBackend, memory_backend, simulate
+from tests.simulation.plan import Plan, plan
+from tests.simulation.run import Result, simulate
 from tests.simulation.shrink import shrink
+from tests.simulation.sqlite import sqlite_backend, still_backend
 
 CHUNK: Final = 500
-BACKENDS: Final[dict[str, MakeBackend]] = {"memory": memory_backend, "dynamodb": dynamodb_backend}
+BACKENDS: Final[dict[str, MakeBackend]] = {
+    "memory": memory_backend,
+    "dynamodb": dynamodb_backend,
+    "sqlite": sqlite_backend,
+}
+COMPARED: Final[dict[str, tuple[MakeBackend, ...]]] = {
+    "both": (dynamodb_backend,),
+    "all": (dynamodb_backend, still_backend),
+}
+"""Beside memory. Their traces must be equal, since none of them has a switch within a request."""
 KINDS: Final = ("outcomes", "faults", "windows", "reasons")
 EXPECTED: Final = {
     "outcomes": (
@@ -30,7 +41,8 @@ EXPECTED: Final = {
     "faults": (
         *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
         *("queue", "burial failed", "settling failed", "release failed", "renewed", "renewal refused"),
-        *("exited", "interrupted", "redriven", "stale read", "deleted by the table"),
+        *("exited", "interrupted", "stale read", "deleted by the table", "purged", "job_forgotten"),
+        *("redriven", "redriven by force", "forgotten", "forgotten by force"),
     ),
     "windows": (
         *("killed between effect and record", "record could not be written"),
@@ -64,21 +76,29 @@ class Tally:
 
 
 def chunk(first: int, last: int, backend: str) -> Tally:
-    """Seeds from `first` up to, not including, `last`. `both`: the traces over both stores must be equal."""
+    """Seeds from `first` up to, not including, `last`. `both`, `all`: the traces over these stores must be equal."""
     tally = Tally(last - first)
     for seed in range(first, last):
         told = plan(seed)
-        result = simulate(told, BACKENDS["memory" if backend == "both" else backend])
+        result = simulate(told, BACKENDS.get(backend, memory_backend))
         violation = result.violation
-        if backend == "both":
-            other = simulate(told, dynamodb_backend)
-            if (other.trace, other.violation) != (result.trace, result.violation):
-                violation = f"the stores differ: {_first_difference(result.trace, other.trace)}"
+        for other in COMPARED.get(backend, ()):
+            violation = violation or _difference(told, result, other)
         if violation:
             tally.failing[seed] = violation
         for kind in KINDS:
             tally.counts[kind].update(getattr(result, kind))
     return tally
+
+
+def _difference(told: Plan, one: Result, backend: MakeBackend) -> str | None:
+    if backend is still_backend and told.probes:
+        told = replace(told, stock_records=False)
+        one = simulate(told)
+    other = simulate(told, backend)
+    if (one.trace, one.violation) == (other.trace, other.violation):
+        return None
+    return f"the stores differ ({backend.__name__}): {_first_difference(one.trace, other.trace)}"
 
 
 def _first_difference(one: Iterable[str], other: Iterable[str]) -> str:
@@ -109,7 +129,7 @@ def main() -> int:
     """0 if every rule held and, in a run of some length, everything was met; else 1."""
     options = _options()
     if options.shrink is not None:
-        return _show(options.shrink, "memory" if options.backend == "both" else options.backend)
+        return _show(options.shrink, "memory" if options.backend in COMPARED else options.backend)
     began, total, told = time.monotonic(), Tally(), 0.0
     failing: set[int] = set()
     try:
@@ -167,7 +187,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--from", dest="start", type=int, default=0, metavar="SEED", help="the first seed")
-    parser.add_argument("--backend", choices=[*BACKENDS, "both"], default="memory", help="both: traces must be equal")
+    parser.add_argument("--backend", choices=[*BACKENDS, *COMPARED], default="memory", help="both, all: equal traces")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", type=int, metavar="SEED", help="replay a seed; make it small if it fails")
     parser.add_argument("--json", action="store_true")

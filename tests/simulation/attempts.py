@@ -10,13 +10,17 @@ from tests.simulation.world import Process
 TABLE_SKEW: Final = 0
 """The table's own clock is right."""
 
+FORGOTTEN: Final = "forgotten by an operator"
+"""No window: another epoch has an effect of its own, under keys of its own."""
+
 type End = Literal["deleted", "forgotten", "released", "lapsed"]
 
 
 @dataclass(slots=True)
 class AttemptSeen:
     """`lease_until` is what the store has, `believed_until` what its worker may count on. `end` is in what state the
-    next claim found it, `taken_by` whose that was.
+    next claim found it, `taken_by` whose that was; `deleted_by` is the operator who purged it, `was_forgotten`
+    tells that one had it forgotten.
     """
 
     claim: Claim
@@ -46,6 +50,8 @@ class AttemptSeen:
     end: End | None = None
     taken_at: int = 0
     taken_by: Process | None = None
+    deleted_by: Process | None = None
+    was_forgotten: bool = False
 
     def is_taken_over(self, found: Record | None, at: int, by: Process) -> None:
         """The next attempt was claimed. `found` is what stood there."""
@@ -70,6 +76,10 @@ def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
     """Which of the documented ways led to the effects of both; None if none did."""
     first = min(one, other, key=lambda attempt: attempt.number_in_all)
     assert first.effect_at is not None
+    if first.claim.epoch < (other if first is one else one).claim.epoch:
+        return FORGOTTEN
+    if first.was_forgotten:  # and the other is of a later life of the record
+        return "retention over"
     if first.completed:
         return "retention over" if first.end in ("forgotten", "deleted") else None
     if first.end not in ("lapsed", "deleted"):
@@ -86,5 +96,5 @@ def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
 def _was_no_later(first: AttemptSeen) -> bool:
     """The clock of who ended its lease was not ahead: then `lost()` told the truth before the effect."""
     if first.end == "deleted" or first.taken_by is None:
-        return first.process.skew >= TABLE_SKEW
+        return first.process.skew >= (TABLE_SKEW if first.deleted_by is None else first.deleted_by.skew)
     return first.process.skew >= first.taken_by.skew

@@ -1,4 +1,4 @@
-"""A DynamoDB client in this process, for one table: UpdateItem and GetItem as the persistence layer uses them.
+"""A DynamoDB client in this process, for one table: the requests of the persistence layer, as it makes them.
 
 What it takes, what it answers and what it refuses is checked against the emulator by `test_double.py`.
 """
@@ -13,12 +13,17 @@ from typing import Any, Final, NoReturn
 
 from botocore.exceptions import ClientError
 
+from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.record import to_ms, to_seconds
 from adapters.powertools.store import DynamoDBIdempotencyStore
 from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import StoreAdmin
 from domain.record import Record
-from tests.simulation.store import Backend, RequestClock
+from tests.simulation.backends import Backend, RequestClock
+from tests.simulation.plan import Plan
+from tests.simulation.world import World
 
 type Item = dict[str, dict[str, Any]]
 type Test = Callable[[Item, Mapping[str, str], Mapping[str, Any]], bool]
@@ -63,7 +68,39 @@ class DynamoDBDouble:
         if _size(new) > MAX_ITEM_BYTES:
             _refuse("ValidationException", "Item size to update has exceeded the maximum allowed size")
         self.items[key] = new
-        return {"Attributes": deepcopy(old)} if ReturnValues == "ALL_OLD" and old is not None else {}
+        told = {"ALL_OLD": old, "ALL_NEW": new}.get(ReturnValues)
+        return {} if told is None else {"Attributes": deepcopy(told)}
+
+    def delete_item(
+        self,
+        *,
+        TableName: str,  # noqa: N803
+        Key: Item,  # noqa: N803
+        ConditionExpression: str,  # noqa: N803
+        ExpressionAttributeNames: Mapping[str, str],  # noqa: N803
+        ExpressionAttributeValues: Mapping[str, Any],  # noqa: N803
+    ) -> dict[str, Any]:
+        names, values = ExpressionAttributeNames, ExpressionAttributeValues
+        self._validate(ConditionExpression, names, values)
+        key = Key["id"]["S"]
+        if not _condition(ConditionExpression)(self.items.get(key) or {}, names, values):
+            _refuse("ConditionalCheckFailedException", "The conditional request failed")
+        self.items.pop(key, None)
+        return {}
+
+    def scan(
+        self,
+        *,
+        TableName: str,  # noqa: N803
+        Limit: int,  # noqa: N803
+        ConsistentRead: bool = False,  # noqa: N803
+        ExclusiveStartKey: Item | None = None,  # noqa: N803
+    ) -> dict[str, Any]:
+        """A page, in the order of keys. DynamoDB has an order of its own, and nobody may count on it."""
+        after = "" if ExclusiveStartKey is None else ExclusiveStartKey["id"]["S"]
+        keys = sorted(key for key in self.items if key > after)[:Limit]
+        last = {"LastEvaluatedKey": {"id": {"S": keys[-1]}}} if len(keys) == Limit else {}
+        return {"Items": [deepcopy(self.items[key]) for key in keys], **last}
 
     def _validate(self, text: str, names: Mapping[str, str], values: Mapping[str, Any]) -> None:
         used_names, used_values = set(re.findall(r"#\w+", text)), set(re.findall(r":\w+", text))
@@ -73,8 +110,8 @@ class DynamoDBDouble:
             _refuse("ValidationException", f"attribute values unused or missing: {used_values ^ set(values)}")
 
 
-def dynamodb_backend(retention: timedelta) -> Backend:
-    clock = RequestClock()
+def dynamodb_backend(world: World, plan: Plan) -> Backend:
+    clock, retention = RequestClock(), timedelta(seconds=plan.retention)
     double = DynamoDBDouble()
     layer = FencedDynamoDBPersistenceLayer("records", boto3_client=double)  # type: ignore[arg-type]
 
@@ -90,7 +127,10 @@ def dynamodb_backend(retention: timedelta) -> Backend:
     def delete(key: JobKey) -> None:
         double.items.pop(str(key), None)
 
-    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put, delete)
+    def admin(clock: Clock) -> StoreAdmin:
+        return DynamoDBStoreAdmin(layer, clock, retention)
+
+    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put, delete, admin)
 
 
 def _refuse(code: str, message: str, **more: Any) -> NoReturn:
@@ -120,7 +160,7 @@ def _compare(left: Any, operator: str, right: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _condition(text: str) -> Test:
-    """A parsed ConditionExpression: comparisons, attribute_not_exists, begins_with, AND, OR, NOT, parentheses."""
+    """A parsed ConditionExpression: comparisons, IN, attribute_not_exists, begins_with, AND, OR, NOT, parentheses."""
     return _Parser(_TOKEN.findall(text)).whole()
 
 
@@ -177,10 +217,21 @@ class _Parser:
             name, prefix = self._arguments(2)
             return lambda item, names, values: _begins_with(item.get(names[name]), values[prefix])
         operator, other = self._next(), self._next()
+        if operator == "IN":
+            return self._among(token)
         return lambda item, names, values: _compare(
             _value(item.get(names[token])),
             operator,
             _value(item.get(names[other]) if other.startswith("#") else values[other]),
+        )
+
+    def _among(self, token: str) -> Test:
+        """After the opening parenthesis."""
+        others = [self._next()]
+        while self._next() == ",":
+            others.append(self._next())
+        return lambda item, names, values: any(
+            _compare(_value(item.get(names[token])), "=", _value(values[other])) for other in others
         )
 
     def _arguments(self, number: int) -> list[str]:

@@ -157,7 +157,7 @@ class Ending:
                 if seen.started and not (seen.write_refused or seen.renewal_refused):
                     return "a lease was lost, and nobody said so"
                 # in a calm world: a release was answered too late, and the job taken since
-                is_right = self.oracle.plan.hostile or seen.released or may_lapse(seen)
+                is_right = self.oracle.plan.hostile or seen.released or seen.was_forgotten or may_lapse(seen)
                 return None if is_right else "a lease was lost though everything behaved"
         return f"claimed, and it failed as {failed}"
 

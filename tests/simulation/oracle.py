@@ -11,7 +11,7 @@ from domain.job import Job
 from domain.ports.events import Trace
 from domain.record import Acquired, Claim, Record, RunCount
 from tests.simulation import spec
-from tests.simulation.attempts import AttemptSeen, may_lapse, window
+from tests.simulation.attempts import FORGOTTEN, AttemptSeen, may_lapse, window
 from tests.simulation.deliveries import Deliveries
 from tests.simulation.endings import Ending, name_of
 from tests.simulation.lives import Lives
@@ -143,7 +143,8 @@ class Oracle:
             self.fail("an operation started within the deadline margin")
         if attempt.deadline != last_try:
             self.fail(f"an attempt's deadline is {attempt.deadline}, and its answer is stored until {last_try}")
-        if attempt.effect_key("charge") != f"{job.key}#charge":
+        epoch = "" if seen.claim.epoch == 1 else f"#{seen.claim.epoch}"
+        if attempt.effect_key("charge") != f"{job.key}{epoch}#charge":
             self.fail(f"another effect key: {attempt.effect_key('charge')}")
         if job.payload not in PAYLOADS:
             self.fail("an operation was handed what another attempt had changed")
@@ -163,7 +164,8 @@ class Oracle:
         for other in self.attempts[mine.claim.key]:
             if other is not mine and other.effect_at is not None:
                 way = window(other, mine)
-                if way is None or not (self.plan.hostile or may_lapse(other) or may_lapse(mine)):
+                is_allowed = way == FORGOTTEN or self.plan.hostile or may_lapse(other) or may_lapse(mine)
+                if way is None or not is_allowed:
                     self.fail(f"two effects: attempts {other.claim.attempt} and {mine.claim.attempt} ({way})")
                 self.windows[str(way)] += 1
 

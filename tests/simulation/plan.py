@@ -19,6 +19,10 @@ STALE_FOR: Final = 30
 MAX_ANSWER_BYTES: Final = 200
 PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
 """Of all jobs; the second is the other one."""
+SHARES: Final = 8
+MORE: Final = (3, 6)
+"""Of so many seeds these have more in them; one of them is hostile."""
+
 RUNNER_LEASE: Final = timedelta(seconds=12)
 
 
@@ -48,7 +52,8 @@ class PlannedJob:
 @dataclass(frozen=True, slots=True)
 class PlannedMessage:
     """`other_payload` is a second payload under the same id; `broken` is a body that is no job; `test_event` is S3's.
-    `first_sent` is when a message that was redriven had been sent before; `lost_receives` came to nobody.
+    `first_sent` is when a message that was redriven had been sent before; `lost_receives` came to nobody;
+    `redrives` is how often it was sent back.
     """
 
     name: str
@@ -61,6 +66,7 @@ class PlannedMessage:
     test_event: bool = False
     first_sent: int | None = None
     lost_receives: int = 0
+    redrives: int = 0
 
     @property
     def born_at(self) -> int:
@@ -102,6 +108,11 @@ class Plan:
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
+    commands: int = 0
+    """How many operators forget or purge."""
+
+    stock_records: bool = True
+    """Whether probes meet records that stock Powertools wrote. SQLite's file has none."""
 
     def simpler(self) -> list["Plan"]:
         """Smaller plans to try, the boldest first."""
@@ -127,6 +138,7 @@ _LEAST: Final[dict[str, Any]] = {
     "queue_faults": 0,
     "redeliveries": 0,
     "redrives": 0,
+    "commands": 0,
     "stale_reads": 0,
     "deletions": False,
     "probes": 0,
@@ -145,7 +157,7 @@ def plan(seed: int) -> Plan:
     jobs = tuple(_job(chance, number, hostile) for number in range(chance.randint(1, 3)))
     messages = tuple(_messages(chance, jobs))
     few = chance.random
-    return Plan(
+    planned = Plan(
         seed=seed,
         hostile=hostile,
         fifo=fifo,
@@ -174,6 +186,13 @@ def plan(seed: int) -> Plan:
         probes=chance.choice((0, 0, 6)),
         jobs=jobs,
     )
+    return _with_more(planned) if seed % SHARES in MORE else planned
+
+
+def _with_more(planned: Plan) -> Plan:
+    """What only a share of the seeds has, so that the others are as many in the same time."""
+    chance = Random(planned.seed * 31 + 7)
+    return replace(planned, commands=chance.randint(1, 6), redrives=chance.choice((0, 500, 900)))
 
 
 def _outages(chance: Random) -> tuple[tuple[int, int], ...]:

@@ -38,6 +38,8 @@ DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
 PLACE: Final = "adapters/sqs/place.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
 LEASE: Final = "domain/lease.py"
+GROUP_COMMIT: Final = "adapters/sqlite/group_commit.py"
+SQLITE: Final = "adapters/sqlite/store.py"
 EXPRESSIONS: Final = "adapters/powertools/expressions.py"
 
 BUGS: Final = (
@@ -166,6 +168,11 @@ BUGS: Final = (
     Bug("answered unverified, and not told", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(record.answer or Answer(\"null\"))\n"),
     Bug("the first time seen is forgotten", MEMORY, "first_seen=old.first_seen if old else now", "first_seen=now"),
     Bug("DynamoDB: the first time seen is forgotten", EXPRESSIONS, "#first_seen = if_not_exists(#first_seen, :now_ms)", "#first_seen = :now_ms", "dynamodb"),
+    Bug("SQLite: a refusal judged on rows that were rolled back", GROUP_COMMIT, "                entry.error = sqlite3.OperationalError(str(error) or type(error).__name__)\n", "                entry.error = entry.error or sqlite3.OperationalError(str(error) or type(error).__name__)\n", "sqlite"),
+    Bug("SQLite: who shares a failing commit is not told", GROUP_COMMIT, "            for entry in batch:\n                entry.error = sqlite3", "            for entry in batch[:1]:\n                entry.error = sqlite3", "sqlite"),
+    Bug("SQLite: one's piece is taken for another's", GROUP_COMMIT, "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting, []\n", "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting[:1], self._waiting[1:]\n", "sqlite"),
+    Bug("SQLite: a claim is judged before its turn", SQLITE, "            seen = judge(old, job, owner, now)\n            if not isinstance(seen, Free):\n                return seen\n            attempts", "            attempts", "sqlite"),
+    Bug("SQLite: no owner in the fence", SQLITE, "status = 'INPROGRESS' AND owner = ? AND attempts = ?\"", "status = 'INPROGRESS' AND (owner = ? OR owner IS NOT NULL) AND attempts = ?\"", "sqlite"),
 )  # fmt: skip
 
 

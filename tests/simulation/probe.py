@@ -47,7 +47,7 @@ class Probe(Worker):
         """As Powertools itself writes one: no owner, no fingerprint, and a retention that may end before its lease."""
         now, chance = self.clock.now(), self.world.chance
         key = self._job().key
-        if self.shared.backend.store.find(key) is None:
+        if self.plan.stock_records and self.shared.backend.peek(key) is None:
             lease, retention = timedelta(seconds=chance.randint(2, 40)), timedelta(seconds=chance.randint(1, 20))
             record = Record(key, None, Status.IN_PROGRESS, None, 0, now + lease, now + retention, None)
             self.shared.backend.put(record)

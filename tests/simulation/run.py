@@ -2,31 +2,27 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
 from traceback import extract_tb
 
-from adapters.memory import MemoryIdempotencyStore
-from domain.identity import JobKey
-from domain.record import Record
+from tests.simulation.backends import MakeBackend, memory_backend
+from tests.simulation.dead_letters import DeadLetterQueue
 from tests.simulation.deliveries import Deliveries
+from tests.simulation.operators import Operators, audited
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, Plan, PlannedMessage
 from tests.simulation.probe import Probe
 from tests.simulation.runner import Runner
 from tests.simulation.sandbox import Sandbox
 from tests.simulation.sqs import SentMessage, SimulatedQueue
-from tests.simulation.store import Backend, RequestClock
 from tests.simulation.workers import Shared
 from tests.simulation.world import Violation, World
 
 LAST_TICK = 60_000
-type MakeBackend = Callable[[timedelta], Backend]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +38,19 @@ class Result:
     reasons: Counter[str]
 
 
-def memory_backend(retention: timedelta) -> Backend:
-    clock = RequestClock()
-    store = MemoryIdempotencyStore(clock, retention)
-
-    def put(record: Record) -> None:
-        store._records[record.key] = record
-
-    def delete(key: JobKey) -> None:
-        store._records.pop(key, None)
-
-    return Backend(store, clock, retention, put, delete)
-
-
 def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     """Deterministic: the same plan gives the same trace over every store."""
     world = World(Random(plan.seed * 7919 + 1), LAST_TICK)
     oracle = Oracle(world, plan, Deliveries(world, plan))
     queue = SimulatedQueue(world, plan.fifo)
     jobs = {job.identity: job for job in plan.jobs}
-    backend = make_backend(timedelta(seconds=plan.retention))
+    backend = make_backend(world, plan)
     lambdas = _Lambda(world, plan, queue, oracle)
-    lambdas.shared = shared = Shared(world, plan, oracle, backend, queue, jobs, count(1), lambdas.send)
+    lambdas.shared = shared = Shared(
+        world, plan, oracle, backend, queue, jobs, count(1), lambdas.send, lambdas.look_again
+    )
+    operators = Operators(shared, DeadLetterQueue(world, plan.fifo))
+    shared.bury = operators.buried
     for message in plan.messages:
         queue.announced.add(message.name)
         sent = SentMessage(message, _body(message), message.sent_at, receives=message.lost_receives)
@@ -74,9 +61,11 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     for number in range(plan.probes):
         probe = Probe(shared, plan.skews[number % len(plan.skews)])
         world.spawn(probe, probe.work)
+    operators.plan_commands()
     violation = None
     try:
-        world.run(lambda: lambdas.is_done)
+        with audited(oracle):
+            world.run(lambda: lambdas.is_done)
         if queue.waiting() or len(queue.messages) < len(queue.announced):
             raise Violation(f"stuck: {[message.planned.name for message in queue.waiting()]} never ended")
         if queue.buried_by_sqs:
@@ -88,6 +77,8 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     except BaseException as error:  # also what an operation is not allowed to raise
         place = extract_tb(error.__traceback__)[-1]
         violation = f"{type(error).__name__} in {Path(place.filename).name}, {place.name}: {error} at {world.now}"
+    finally:
+        backend.close()
     reasons = oracle.deliveries.reasons
     return Result(plan, violation, tuple(world.trace), oracle.outcomes, oracle.faults, oracle.windows, reasons)
 

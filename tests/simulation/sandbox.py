@@ -1,7 +1,6 @@
 """A Lambda execution environment with the real batch code in it, and the queue as that code has it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -14,7 +13,7 @@ from domain.job import Job
 from domain.outcome import Outcome
 from tests.simulation.crew import GreenCrew, GreenRunning
 from tests.simulation.deliveries import Delivered
-from tests.simulation.plan import FAULTS_UNTIL, MARGIN, PlannedMessage
+from tests.simulation.plan import FAULTS_UNTIL, MARGIN
 from tests.simulation.sqs import SentMessage
 from tests.simulation.workers import Interrupted, Shared, Worker
 from tests.simulation.world import moment
@@ -125,27 +124,9 @@ class Sandbox(Worker):
             raise QueueUnavailableError("told to fail")
         one = self.deliveries.of(letter.message)
         self.deliveries.buried(one, letter)
-        self._redrive(one.planned, letter)
+        self.shared.bury(one.planned, letter)
         if self._queue_fails():
             raise QueueUnavailableError("it landed, the answer is lost")
-
-    def _redrive(self, planned: PlannedMessage, letter: DeadLetter) -> None:
-        """An operator sends it anew, once: another message, with the letter's attributes."""
-        world, queue = self.world, self.shared.queue
-        name = f"{planned.name} again"
-        is_wanted = world.now < FAULTS_UNTIL and world.chance.random() * 1000 < self.plan.redrives
-        if not is_wanted or planned.first_sent is not None or name in queue.announced:
-            return
-        self.oracle.faults["redriven"] += 1
-        queue.announced.add(name)
-        at = world.now + world.chance.choice((1, 10, 100))
-        anew = replace(planned, name=name, sent_at=at, first_sent=planned.sent_at, lost_receives=0)
-        attributes = {
-            name: {"dataType": attribute["DataType"], "stringValue": attribute["StringValue"]}
-            for name, attribute in letter.attributes.items()
-        }
-        sent = SentMessage(anew, letter.message.body, at, attributes=attributes)
-        world.at(at, partial(self.shared.send, sent))
 
     def delete(self, messages: Sequence[Message]) -> list[str]:
         self.deliveries.told_to_delete(messages)

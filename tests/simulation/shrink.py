@@ -2,8 +2,9 @@
 
 import re
 
+from tests.simulation.backends import MakeBackend
 from tests.simulation.plan import Plan
-from tests.simulation.run import MakeBackend, Result, simulate
+from tests.simulation.run import Result, simulate
 
 
 def shrink(plan: Plan, make_backend: MakeBackend) -> Result:

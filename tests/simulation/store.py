@@ -3,50 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
-from domain.ports.store import IdempotencyStore
 from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount
 from tests.simulation import spec
+from tests.simulation.backends import Backend, Do
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, LONG_RETENTION, STALE_FOR, Plan
 from tests.simulation.spec import Released, Transition
 from tests.simulation.world import Process, World, moment, tick_of
-
-
-class RequestClock:
-    """What the store takes for now: the time at which the request was made, on the clock of who made it."""
-
-    def __init__(self) -> None:
-        self.asked_at = moment(0)
-
-    def now(self) -> datetime:
-        return self.asked_at
-
-    def monotonic(self) -> timedelta:
-        raise NotImplementedError("a store writes what others read")
-
-    def sleep(self, duration: timedelta) -> None:
-        raise NotImplementedError("a store does not sleep")
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """The real store, and its clock."""
-
-    store: IdempotencyStore
-    clock: RequestClock
-    retention: timedelta
-    put: Callable[[Record], None]
-    """Write a record as another tool may have written it, past the port."""
-
-    delete: Callable[[JobKey], None]
-    """Delete a record past the port, as a table does when its time is over."""
-
 
 type Check = Callable[[Transition], str | None]
 
@@ -75,7 +45,7 @@ class WorkerStore:
 
         lease_end = self.lease_end
         answer: ClaimAnswer = self._ask(
-            "claim", owner, job.key, lambda: self.backend.store.claim(job, owner=owner, lease=lease), check
+            "claim", owner, job.key, lambda store: store.claim(job, owner=owner, lease=lease), check
         )
         return answer
 
@@ -88,7 +58,7 @@ class WorkerStore:
 
         if self.max_answer_bytes is not None and len(answer.text) > self.max_answer_bytes:
             self.oracle.fail("an answer is larger than the store takes")
-        self._write("complete", claim, lambda: self.backend.store.complete(claim, answer), check)
+        self._write("complete", claim, lambda store: store.complete(claim, answer), check)
 
     def begin(self, claim: Claim, *, anew: bool) -> None:
         def check(seen: Transition) -> str | None:
@@ -97,7 +67,7 @@ class WorkerStore:
                 self.oracle.counted(claim)
             return wrong
 
-        self._write("begin", claim, lambda: self.backend.store.begin(claim, anew=anew), check)
+        self._write("begin", claim, lambda store: store.begin(claim, anew=anew), check)
 
     def release(
         self,
@@ -116,15 +86,14 @@ class WorkerStore:
                 self.oracle.released(claim, told)
             return wrong
 
-        store = self.backend.store
         self._write(
             "release",
             claim,
-            lambda: store.release(claim, error, forget_payload=forget_payload, runs=runs, rejected=rejected),
+            lambda store: store.release(claim, error, forget_payload=forget_payload, runs=runs, rejected=rejected),
             check,
         )
 
-    def _write(self, name: str, claim: Claim, do: Callable[[], None], check: Check) -> None:
+    def _write(self, name: str, claim: Claim, do: Do, check: Check) -> None:
         try:
             self._ask(name, claim.owner, claim.key, do, check)
         except LeaseLostError:
@@ -138,12 +107,10 @@ class WorkerStore:
                 self.oracle.renewed(claim, seen.after)
             return wrong
 
-        self._ask("renew", claim.owner, claim.key, lambda: self.backend.store.renew(claim, lease), check)
+        self._ask("renew", claim.owner, claim.key, lambda store: store.renew(claim, lease), check)
 
     def find(self, key: JobKey) -> Record | None:
-        found: Record | None = self._ask(
-            "find", self.world.current.name, key, lambda: self.backend.store.find(key), spec.find
-        )
+        found: Record | None = self._ask("find", self.world.current.name, key, lambda store: store.find(key), spec.find)
         if self.world.chance.random() * 1000 < self.plan.stale_reads:
             then = self.world.now - self.world.chance.randint(0, STALE_FOR)
             old = self.oracle.stood_at(key, then)
@@ -151,7 +118,7 @@ class WorkerStore:
             return old
         return found
 
-    def _ask(self, name: str, owner: str, key: JobKey, do: Callable[[], Any], check: Check) -> Any:
+    def _ask(self, name: str, owner: str, key: JobKey, do: Do, check: Check) -> Any:
         """The oracle hears of each try, and of its failure."""
         self.oracle.tries.asks(name, owner, self.now(), self.last_try)
         try:
@@ -162,7 +129,7 @@ class WorkerStore:
         self.oracle.tries.answered(name, owner)
         return answer
 
-    def _try(self, name: str, key: JobKey, do: Callable[[], Any], check: Check) -> Any:
+    def _try(self, name: str, key: JobKey, do: Do, check: Check) -> Any:
         """Two places to switch: before the request lands, and before its answer is seen."""
         world, plan = self.world, self.plan
         asked_at = self.now()
@@ -174,7 +141,7 @@ class WorkerStore:
             raise StoreUnavailableError(f"{name}: {fault}")
         if fault == "late":
             self.oracle.faults[fault] += 1
-            world.at(world.now + world.chance.randint(1, 40), lambda: self._land(name, key, do, check, asked_at))
+            self._land_later(lambda: self._land(name, key, do, check, asked_at))
             world.pause(2)
             raise StoreUnavailableError(f"{name}: timed out, and lands later")
         result = self._land(name, key, do, check, asked_at)
@@ -186,6 +153,12 @@ class WorkerStore:
         if isinstance(result, Exception):
             raise result
         return result
+
+    def _land_later(self, land: Callable[[], None]) -> None:
+        """Whatever becomes of who asked."""
+        world = self.world
+        at = world.now + world.chance.randint(1, 40)
+        world.at(at, partial(world.spawn, Process(), land) if self.backend.switches else land)
 
     def _fault(self, name: str) -> str:
         plan, world = self.plan, self.world
@@ -204,23 +177,16 @@ class WorkerStore:
         now = self.world.now
         return self.plan.hostile and any(start <= now < end for start, end in self.plan.outages)
 
-    def _land(self, name: str, key: JobKey, do: Callable[[], Any], check: Check, asked_at: datetime) -> Any:
-        """At one instant: what stands there, the request, what stands there then, and whether that is right."""
-        store = self.backend.store
-        self.backend.clock.asked_at = asked_at
-        before = store.find(key)
-        try:
-            result = do()
-        except StoreUnavailableError as error:
-            return error
-        except Exception as error:
-            result = error
-        after = store.find(key)
-        if before != after:
-            self._changed(key, after)
-        if wrong := check(Transition(before, after, asked_at, self.backend.retention, result)):
-            self.oracle.fail(f"{name}: {wrong}")
-        return result
+    def _land(self, name: str, key: JobKey, do: Do, check: Check, asked_at: datetime) -> Any:
+        """What stands there, the request, what stands there then, and whether that is right."""
+
+        def seen(before: Record | None, after: Record | None, result: Any) -> None:
+            if before != after:
+                self._changed(key, after)
+            if wrong := check(Transition(before, after, asked_at, self.backend.retention, result)):
+                self.oracle.fail(f"{name}: {wrong}")
+
+        return self.backend.land(self.process, key, asked_at, do, seen)
 
     def _changed(self, key: JobKey, after: Record | None) -> None:
         self.oracle.stands(key, after)
@@ -229,7 +195,7 @@ class WorkerStore:
 
     def _delete(self, key: JobKey) -> None:
         """As the table does, by its own clock, at some time after the retention."""
-        record = self.backend.store.find(key)
+        record = self.backend.peek(key)
         if record is not None and record.expires_at < moment(self.world.now):
             self.oracle.faults["deleted by the table"] += 1
             self.backend.delete(key)

@@ -4,6 +4,7 @@ The simulator's lives in its process; the benchmarks' answers over HTTP, and Pow
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -17,18 +18,20 @@ from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 from botocore.exceptions import ClientError
 
+from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 from adapters.powertools.store import DynamoDBIdempotencyStore
 from benchmarks.stand_in import listening
 from benchmarks.table import Table
 from domain.answer import Answer
-from domain.errors import LeaseLostError
+from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError
+from domain.job_factory import JobFactory
 from domain.record import Acquired, Claim
 from tests.simulation.dynamodb import DynamoDBDouble
 from tests.support.aws import TABLE, dynamodb_client, emulated
 from tests.support.clock import FakeClock
 from tests.support.decorated import decorated
-from tests.support.jobs import job
+from tests.support.jobs import job, operations
 
 RETENTION = timedelta(seconds=30)
 
@@ -47,8 +50,8 @@ def over_http() -> Any:
 class Both:
     """Asks both, and gives the emulator's answer if they agree."""
 
-    def __init__(self, double: Any) -> None:
-        self.double = double
+    def __init__(self, double: Any, mine: str = "") -> None:
+        self.double, self.mine = double, mine
         self.real: Any = dynamodb_client()
 
     def update_item(self, **request: Any) -> Any:
@@ -62,6 +65,17 @@ class Both:
 
     def delete_item(self, **request: Any) -> Any:
         return self._ask("delete_item", request)
+
+    def scan(self, **request: Any) -> Any:
+        """The whole table; other tests have theirs in it too."""
+        mine = self.double.scan(TableName=request["TableName"], Limit=1000)["Items"]
+        keys = {item["id"]["S"] for item in mine}
+        pages = self.real.get_paginator("scan").paginate(TableName=request["TableName"], ConsistentRead=True)
+        theirs = [item for page in pages for item in page["Items"] if item["id"]["S"].startswith(self.mine)]
+        by_key = {item["id"]["S"]: item for item in theirs}
+        assert {key: _plain(item) for key, item in by_key.items()} == {item["id"]["S"]: _plain(item) for item in mine}
+        assert keys == by_key.keys()
+        return self.double.scan(**request)
 
     def _ask(self, name: str, request: dict[str, Any]) -> Any:
         answers = []
@@ -121,6 +135,43 @@ def test_the_store_sees_no_difference(seed: int, double: Callable[[], Any]) -> N
         except LeaseLostError:
             pass
     assert landed > 20
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nor_does_an_operator(seed: int) -> None:
+    """Forgetting, paging and purging: the same answers, the same refusals, the same records left."""
+    chance, clock, run = Random(seed), FakeClock(), f"n{uuid4().hex[:10]}"
+    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(DynamoDBDouble(), run))  # type: ignore[arg-type]
+    store, admin = DynamoDBIdempotencyStore(layer, clock, RETENTION), DynamoDBStoreAdmin(layer, clock, RETENTION)
+    factory = JobFactory(run, operations())
+    jobs = [factory.job({"job_id": f"job-{number}"}) for number in range(4)]
+    did: Counter[str] = Counter()
+    for _ in range(60):
+        clock.advance(seconds=chance.choice((0, 1, 5, 40)))
+        wanted = chance.choice(jobs)
+        try:
+            match chance.randint(0, 4):
+                case 0 | 1:
+                    answer = store.claim(wanted, owner="o", lease=timedelta(seconds=chance.choice((0, 5))))
+                    if isinstance(answer, Acquired) and chance.random() < 0.5:
+                        store.complete(answer.claim, Answer("1"))
+                case 2 | 3:
+                    seen = admin.look(wanted.key)
+                    if seen is not None:
+                        admin.forget(seen, force=chance.random() < 0.3)
+                        did["forgotten"] += 1
+                case _:
+                    after: str | None = None
+                    while True:
+                        page = admin.purge(after=after, limit=2)
+                        did["purged"] += page.deleted
+                        after = page.after
+                        if after is None:
+                            break
+        except (RecordChangedError, LeaseHeldError):
+            did["refused"] += 1
+    assert {record.key for record in admin.records()} <= {one.key for one in jobs}
+    assert min(did["forgotten"], did["purged"], did["refused"]) > 0
 
 
 def test_nor_does_powertools_own_layer() -> None:

@@ -10,10 +10,11 @@ from adapters.sqs import batch
 from domain.record import Record
 from tests.simulation import planted
 from tests.simulation.__main__ import EXPECTED, Tally, chunk
+from tests.simulation.backends import memory_backend
 from tests.simulation.dynamodb import dynamodb_backend
 from tests.simulation.plan import plan
 from tests.simulation.planted import BUGS, ROOT, look_for
-from tests.simulation.run import memory_backend, simulate
+from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 
 SEEDS = 600

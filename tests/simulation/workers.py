@@ -1,11 +1,10 @@
 """A process with the real domain in it: its clock, its store, its operation, and where it may be killed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from greenlet import GreenletExit
-
+from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
 from domain.attempt import Attempt
@@ -18,6 +17,7 @@ from domain.ports.events import Trace
 from domain.record import Claim
 from domain.service import JobService
 from tests.simulation.attempts import AttemptSeen
+from tests.simulation.backends import Backend
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import (
     FAULTS_UNTIL,
@@ -28,9 +28,10 @@ from tests.simulation.plan import (
     Identity,
     Plan,
     PlannedJob,
+    PlannedMessage,
 )
 from tests.simulation.sqs import SentMessage, SimulatedQueue
-from tests.simulation.store import Backend, WorkerStore
+from tests.simulation.store import WorkerStore
 from tests.simulation.world import Process, World, moment
 
 NAMESPACE = "sim"
@@ -52,6 +53,8 @@ class Shared:
     jobs: dict[Identity, PlannedJob]
     number: Iterator[int]
     send: Callable[[SentMessage], None]
+    look_again: Callable[[], None]
+    bury: Callable[[PlannedMessage, DeadLetter], None] = field(init=False)
     failed: dict[Identity, int] = field(default_factory=dict)
     operations: Operations = field(init=False)
     factory: JobFactory = field(init=False)
@@ -59,6 +62,14 @@ class Shared:
     def __post_init__(self) -> None:
         self.operations = Operations(Operation("default", self._operate))
         self.factory = JobFactory(NAMESPACE, self.operations)
+
+    def announce(self, planned: PlannedMessage) -> PlannedMessage:
+        """A message that is sent back, under a name that nobody has."""
+        known, name = self.queue.announced, f"{planned.name} again"
+        while name in known:
+            name += "!"
+        known.add(name)
+        return replace(planned, name=name, redrives=planned.redrives + 1)
 
     def _operate(self, job: Job, attempt: Attempt) -> object:
         worker = self.world.current.process
@@ -127,7 +138,7 @@ class Worker(Process):
             self.oracle.faults["killed"] += 1
             self.died_at = world.now
             self.died()
-            raise GreenletExit
+            world.stop()
         if drawn > 1000 - plan.suspensions:
             self.oracle.faults["suspended"] += 1
             self.suspended_at = world.now

@@ -7,6 +7,7 @@ from functools import cache, partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
+from typing import ClassVar, NoReturn
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -25,7 +26,13 @@ def tick_of(at: datetime) -> int:
 
 
 class Violation(BaseException):
-    """Something happened that must never happen."""
+    """Something happened that must never happen. The code under test may catch it: the world has noted it."""
+
+    first: "ClassVar[Violation | None]" = None
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        Violation.first = Violation.first or self
 
 
 class Process:
@@ -61,14 +68,14 @@ class World:
         self.now = 0
         self.last_tick = last_tick
         self.trace: list[str] = []
-        self._heap: list[tuple[int, float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, float, int, Callable[[], object]]] = []
         self._numbers = count()
         self._hub = getcurrent()
         self._tasks: list[Task] = []
         self._current: Task | None = None
         self.is_over = False
 
-    def at(self, tick: int, action: Callable[[], None]) -> None:
+    def at(self, tick: int, action: Callable[[], object]) -> None:
         """Do it then; among what is due at one tick, chance decides the order."""
         heappush(self._heap, (tick, self.chance.random(), next(self._numbers), action))
 
@@ -93,6 +100,11 @@ class World:
         if self.is_over:
             raise GreenletExit
 
+    def stop(self) -> NoReturn:
+        """For a task whose process was killed: nothing of it runs on, also no `finally`."""
+        self._hub.switch()
+        raise GreenletExit
+
     def wake(self, task: Task) -> None:
         self.at(self.now, partial(self._resume, task, task.token))
 
@@ -114,7 +126,7 @@ class World:
 
     def run(self, is_done: Callable[[], bool]) -> None:
         """Until it is done, nothing is left to do, or time is over. Raises `Violation`."""
-        heap = self._heap
+        heap, Violation.first = self._heap, None
         try:
             while heap and not is_done():
                 tick, _, _, action = heappop(heap)
@@ -123,6 +135,8 @@ class World:
                 if tick > self.now:
                     self.now = tick
                 action()
+                if Violation.first is not None:
+                    raise Violation.first
         finally:
             self._end()
 

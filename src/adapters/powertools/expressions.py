@@ -177,10 +177,10 @@ def forget(seen: FencedRecord, expiry: int, *, force: bool) -> Write:
     return write
 
 
-def restart(seen: FencedRecord) -> Write:
-    """Count the runs of what is as it was seen from 0 again."""
+def restart(seen: FencedRecord, runs: int) -> Write:
+    """Count the runs of what is as it was seen anew, from that number."""
     write = _as_seen(seen)
-    write.set("runs", number(0))
+    write.set("runs", number(runs))
     write.removes = ["#rejected"]
     return write
 

@@ -14,7 +14,7 @@ from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record, record_changed, refusal_to_forget
+from domain.record import RELEASED, Record, record_changed, refusal_to_forget, restarted
 
 _PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > CAST(? AS TEXT) ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
@@ -68,7 +68,8 @@ class SQLiteStoreAdmin:
             record = read(self._connection, seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
-            self._connection.execute("UPDATE record SET runs = 0, rejected = NULL WHERE key = ?", (str(seen.key),))
+            values = restarted(record), str(seen.key)
+            self._connection.execute("UPDATE record SET runs = ?, rejected = NULL WHERE key = ?", values)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with self._file.translated(), self._transaction():

@@ -4,7 +4,8 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
+
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 
 type Work[T] = Callable[[sqlite3.Connection], T]
 
@@ -25,12 +26,17 @@ class GroupCommit:
     called as each begins, when its lock is held, and raises `sqlite3.Error`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        check: Callable[[], None] = lambda: None,
+        threads: Threads = SYSTEM_THREADS,
+    ) -> None:
         self._connection = connection
         self._check = check
         self._waiting: list[_Entry[object]] = []
-        self._line = Lock()
-        self._turn = Lock()
+        self._line = threads.lock()
+        self._turn = threads.lock()
 
     def run[T](self, work: Work[T]) -> T:
         """The value of `work`, committed to disk. Raises what `work` raised, or `sqlite3.Error`."""

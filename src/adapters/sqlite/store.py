@@ -3,13 +3,13 @@
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from adapters.sqlite.database import BUSY_TIMEOUT
 from adapters.sqlite.file import DatabaseFile
 from adapters.sqlite.group_commit import GroupCommit
 from adapters.sqlite.rows import read, to_number
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.identity import JobKey
@@ -62,19 +62,25 @@ class SQLiteIdempotencyStore:
     max_answer_bytes: int | None = 100_000_000
 
     def __init__(
-        self, path: Path, clock: Clock, retention: timedelta, *, busy_timeout: timedelta = BUSY_TIMEOUT
+        self,
+        path: Path,
+        clock: Clock,
+        retention: timedelta,
+        threads: Threads = SYSTEM_THREADS,
+        *,
+        busy_timeout: timedelta = BUSY_TIMEOUT,
     ) -> None:
         self._clock = clock
         self._retention = retention
         self._file = DatabaseFile(path, busy_timeout)
         self._writer = self._file.connect()
-        self._writes = GroupCommit(self._writer, self._file.check_in_place)
+        self._writes = GroupCommit(self._writer, self._file.check_in_place, threads)
         try:
             self._reader = self._file.connect()
         except BaseException:
             self._writer.close()
             raise
-        self._reading = Lock()
+        self._reading = threads.lock()
 
     def close(self) -> None:
         """Give the file back."""

@@ -104,7 +104,7 @@ def test_nothing_is_written_to_a_file_that_is_replaced_while_its_lock_is_waited_
             claiming = pool.submit(world.store.claim, job("new"), owner="b", lease=LEASE)
             purging = pool.submit(world.admin.purge)
             deadline = time.monotonic() + 5
-            while not world.store._writes._turn.locked():
+            while not world.store._writes._turn.locked():  # type: ignore[attr-defined]
                 assert time.monotonic() < deadline
             replaced(world)
             other.execute("ROLLBACK")
