@@ -67,6 +67,9 @@ def _onejob(calls: int) -> list[float]:
         def release_failed(self, job: object, error: Exception) -> None:
             pass
 
+        def overdue(self, job: object, claim: object) -> None:
+            pass
+
     clock = SystemClock()
     operations = Operations(Operation("default", lambda job, attempt: {"ok": "xx"}))
     service = JobService(

@@ -104,6 +104,9 @@ class WorkerAlarms(Construct):
         self._alarm("JobsFailed", self.failed_percent, FAILED_PERCENT, f"{FAILED_PERCENT} % of jobs fail", periods=3)
         self._alarm("StoreUnavailable", self.metric("StoreUnavailable"), 1, "the table does not answer", periods=2)
         self._alarm("LeaseLost", self.metric("LeaseLost"), 1, "a worker outlived its lease: an effect may be doubled")
+        self._alarm(
+            "JobsOverdue", self.metric("JobsOverdue"), 1, "an operation hangs: its job is left to another worker"
+        )
         self._alarm("CompletionLost", self.metric("CompletionLost"), 1, "an effect happened and is not recorded")
         self._alarm("BurialFailed", self.metric("BurialFailed"), 1, "a rejected message could not be buried")
         self._alarm("Unexpected", self.metric("Unexpected"), 1, "what nobody foresaw broke, or nothing could start")

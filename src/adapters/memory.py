@@ -12,7 +12,21 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, Status, judge, refusal_to_forget
+from domain.record import (
+    RELEASED,
+    Claim,
+    ClaimAnswer,
+    Free,
+    Record,
+    RunCount,
+    Status,
+    acquired,
+    claimed,
+    judge,
+    record_changed,
+    refusal_to_forget,
+    released,
+)
 
 
 class MemoryIdempotencyStore:
@@ -32,21 +46,17 @@ class MemoryIdempotencyStore:
             seen = judge(old, job, owner, now)
             if not isinstance(seen, Free):
                 return seen
-            self._records[job.key] = new = Record(
-                key=job.key,
-                job_id=job.job_id,
-                status=Status.IN_PROGRESS,
-                owner=owner,
-                attempts=(old.attempts if old else 0) + 1,
-                lease_until=now + lease,
-                expires_at=now + max(self._retention, lease),
-                fingerprint=job.fingerprint,
-                last_error=old.last_error if old else None,
-                first_seen=old.first_seen if old else now,
-                last_seen=now,
-                epoch=old.epoch if old else 1,
+            self._records[job.key] = new = claimed(
+                old, job, owner=owner, now=now, lease=lease, retention=self._retention
             )
-            return Acquired(Claim(job.key, owner, new.attempts, new.epoch), new.last_error, seen.verified)
+            return acquired(new, seen)
+
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        with self._lock:
+            held = self._held(claim)
+            if held.runs == claim.runs:
+                rejected = None if anew else held.rejected
+                self._records[claim.key] = replace(held, runs=1 if anew else claim.runs + 1, rejected=rejected)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self._lock:
@@ -58,18 +68,21 @@ class MemoryIdempotencyStore:
                 held, status=Status.COMPLETED, answer=answer, expires_at=now + self._retention, last_seen=now
             )
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
         with self._lock:
             if _was_released_by(self._records.get(claim.key), claim):
                 return
-            held = self._held(claim)
-            self._records[claim.key] = replace(
-                held,
-                owner=None,
-                lease_until=RELEASED,
-                last_error=error or held.last_error,
-                fingerprint=None if forget_payload else held.fingerprint,
-                last_seen=self._clock.now(),
+            held, now = self._held(claim), self._clock.now()
+            self._records[claim.key] = released(
+                held, now, error, forget_payload=forget_payload, runs=runs, rejected=rejected
             )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -105,8 +118,17 @@ class MemoryIdempotencyStore:
                 fingerprint=None,
                 answer=None,
                 epoch=record.epoch + 1,
+                runs=0,
+                rejected=None,
             )
             return forgotten
+
+    def restart(self, seen: Record) -> None:
+        with self._lock:
+            record = self._records.get(seen.key)
+            if record is None or not record.is_same_as(seen):
+                raise record_changed(seen)
+            self._records[seen.key] = replace(record, runs=0, rejected=None)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with self._lock:

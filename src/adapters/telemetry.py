@@ -20,6 +20,7 @@ from domain.errors import StoreUnavailableError, text_of
 from domain.job import Job
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
+from domain.record import Claim
 
 MAX_FRAMES: Final = 8
 SERVER_ERROR: Final = 500
@@ -109,6 +110,11 @@ class PowertoolsTelemetry:
         self._log(logging.WARNING, "release_failed", **_identity(job), **self._error(error, with_cause=True))
         self._count("ReleaseFailed")
 
+    def overdue(self, job: Job, claim: Claim) -> None:
+        told = {"execution_id": claim.owner, "attempt": claim.attempt}
+        self._log(logging.ERROR, "job_overdue", **_identity(job), **told)
+        self._count("JobsOverdue")
+
     def turned_away(self, message: Received, job: Job | None, rejected: Rejected) -> None:
         level, event, metric, fields = _described(rejected)
         self._log(level, event, **_identity(job), **_origin(message), **fields)
@@ -136,6 +142,10 @@ class PowertoolsTelemetry:
         mend = "raise the function's timeout or lower DEADLINE_MARGIN_SECONDS"
         self._log(logging.ERROR, "no_time_to_start", messages=message_count, mend=mend)
         self._count("Unexpected")
+
+    def threads_refused(self, purpose: str, had: int) -> None:
+        self._log(logging.ERROR, "threads_refused", purpose=purpose, threads=had)
+        self._count("ThreadsRefused")
 
     def request_refused(self, status: int, reason: str, cause: str | None, error: BaseException | None) -> None:
         """An HTTP request was answered with a problem; from 500 on it is no fault of its caller's."""

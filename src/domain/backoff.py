@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-MOST_DOUBLINGS: Final = 10
+MOST_DOUBLINGS: Final = 20
 
 
 def backoff(tries: int, first: timedelta, longest: timedelta, jitter: Callable[[], float]) -> timedelta:

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """`receives` counts from 1. A receive is not an attempt: deferrals and outages use receives up too."""
+    """`receives` counts from 1. A receive is not an attempt: deferrals and outages use receives up too.
+
+    `counts_runs` is False for a caller who decides by himself whether to try again (an HTTP request, a line of a file):
+    such a run is not counted, and never refused for the number of those before it.
+    """
 
     receives: int = 1
     message_id: str | None = None
+    counts_runs: bool = True
 
     @property
     def is_redelivery(self) -> bool:

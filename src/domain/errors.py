@@ -42,6 +42,10 @@ class LeaseLostError(Exception):
     """The record is not in progress under this (owner, attempt): nothing was written."""
 
 
+class HeartbeatUnavailableError(Exception):
+    """Nothing would renew a lease: no thread can be had for it. Nothing has begun."""
+
+
 class RecordChangedError(Exception):
     """Between looking at a record and changing it somebody else changed it: nothing was written."""
 

@@ -1,9 +1,9 @@
 """A job's record, and the one judgement of what a claim may make of it. Stores differ in how, never in what."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
@@ -38,8 +38,13 @@ class State(StrEnum):
 class Record:
     """What a store knows of a job. `lease_until` and `job_id` are None only where another tool wrote the record.
 
-    `last_seen` is when a worker last claimed, completed or released it. `epoch` counts from 1 how often the job may
-    have its effect: an operator who has it forgotten begins another.
+    - `attempts` counts claims. It is the fence, and never goes back while the record exists.
+    - `runs` counts the runs of this life that are known to have begun. A life begins with the record, when its
+      retention is over, when an operator has it forgotten or its message sent back, and when another message comes
+      after one that was rejected. The limit on runs is on this number. Another tool's record has none.
+    - `rejected` is the id of the message that was rejected last. While that one comes back, the count goes on.
+    - `last_seen` is when a worker last claimed, completed or released it.
+    - `epoch` counts from 1 how often the job may have its effect: an operator who has it forgotten begins another.
     """
 
     key: JobKey
@@ -55,6 +60,8 @@ class Record:
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     epoch: int = 1
+    runs: int = 0
+    rejected: str | None = None
 
     @property
     def in_progress(self) -> bool:
@@ -95,23 +102,45 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to write a record. The fence is the pair (owner, attempt); a store may subclass it."""
+    """The right to write a record. The fence is the pair (owner, attempt); a store may subclass it.
+
+    `runs` is what the record counted when it was claimed, before this attempt.
+    """
 
     key: JobKey
     owner: str
     attempt: int
     epoch: int = 1
+    runs: int = 0
+
+
+class RunCount(StrEnum):
+    """What a release makes of the number of runs."""
+
+    SAME = "same"
+    """The attempt did not run, or is counted already."""
+    ONE_MORE = "one more"
+    FIRST = "first"
+    """The first run of a new life."""
+    UNDONE = "undone"
+    """It was counted before it began, and then it did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """The job is this worker's. `last_error` is the error type that the attempt before it left; `verified` is False
-    where the payload of a record that was taken over could not be compared.
+    """The job is this worker's.
+
+    - `last_error` is the error type that the attempt before it left.
+    - `verified` is False where the payload of a record that was taken over could not be compared.
+    - `rejected` is the id of the message that was rejected last (`Record.rejected`).
+    - `after_lapse`: the attempt before it was not ended. Its worker died in it, or never learned of its claim.
     """
 
     claim: Claim
     last_error: str | None = None
     verified: bool = True
+    rejected: str | None = None
+    after_lapse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +166,86 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """The record may be taken: there is none, its retention is over, or its lease is."""
+    """The record may be taken: there is none, its retention is over, or its lease is. `after_lapse`: see `Acquired`."""
 
     verified: bool = True
+    after_lapse: bool = False
 
 
 type ClaimAnswer = Acquired | Completed | Busy | Mismatch
 
 
+def record_changed(seen: Record) -> RecordChangedError:
+    """What stands there is not what was seen."""
+    return RecordChangedError(f"{seen.key}: changed since it was shown")
+
+
 def refusal_to_forget(found: Record | None, seen: Record) -> RecordChangedError | LeaseHeldError:
     """Why what stands there is not forgotten for who saw `seen`."""
     if found is None or not found.is_same_as(seen):
-        return RecordChangedError(f"{seen.key}: changed since it was shown")
+        return record_changed(seen)
     return LeaseHeldError(f"{seen.key}: attempt {found.attempts} has not ended")
+
+
+def claimed(
+    old: Record | None, job: Job, *, owner: str, now: datetime, lease: timedelta, retention: timedelta
+) -> Record:
+    """The record as a claim makes it, where `judge` found `old` free. Retention is never shorter than the lease."""
+    same_life = old is not None and not old.retention_is_over(now)
+    return Record(
+        key=job.key,
+        job_id=job.job_id,
+        status=Status.IN_PROGRESS,
+        owner=owner,
+        attempts=(old.attempts if old else 0) + 1,
+        lease_until=now + lease,
+        expires_at=now + max(retention, lease),
+        fingerprint=job.fingerprint,
+        last_error=old.last_error if old else None,
+        first_seen=old.first_seen if old and old.first_seen else now,
+        last_seen=now,
+        epoch=old.epoch if old else 1,
+        runs=old.runs if old and same_life else 0,
+        rejected=old.rejected if old and same_life else None,
+    )
+
+
+def acquired(record: Record, free: Free | None = None) -> Acquired:
+    """The claim on a record that is in progress under its owner; `free` is what was judged before it was made."""
+    claim = Claim(record.key, record.owner or "", record.attempts, record.epoch, record.runs)
+    found = free or Free()
+    return Acquired(claim, record.last_error, found.verified, record.rejected, found.after_lapse)
+
+
+def released(
+    held: Record, now: datetime, error: str, *, forget_payload: bool, runs: RunCount, rejected: str | None
+) -> Record:
+    """The record as a release makes it."""
+    return replace(
+        held,
+        owner=None,
+        lease_until=RELEASED,
+        last_error=error or held.last_error,
+        fingerprint=None if forget_payload else held.fingerprint,
+        last_seen=now,
+        runs=counted(held.runs, runs),
+        rejected=rejected or (None if runs is RunCount.FIRST else held.rejected),
+    )
+
+
+def counted(before: int, runs: RunCount) -> int:
+    """The number of runs after a release."""
+    match runs:
+        case RunCount.SAME:
+            return before
+        case RunCount.ONE_MORE:
+            return before + 1
+        case RunCount.FIRST:
+            return 1
+        case RunCount.UNDONE:
+            return before - 1
+        case _:
+            assert_never(runs)
 
 
 def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Free:
@@ -169,7 +265,7 @@ def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAn
     if not record.in_progress:
         return Completed(record.answer or Answer("null"), verified)
     if record.lease_is_over(now):
-        return Free(verified)
+        return Free(verified, record.is_held)
     if record.owner == owner and record.fingerprint == job.fingerprint:
-        return Acquired(Claim(job.key, owner, record.attempts, record.epoch), record.last_error)
+        return acquired(record)
     return Busy(record.lease_until or record.expires_at, verified)

@@ -7,9 +7,10 @@
     completed                                            Skipped(answer)
     live record, other fingerprint                       Rejected(payload_mismatch)
     unknown operation (nothing is claimed)               Failed(unknown_operation); Rejected from the 10th receive on
-    attempts above the limit, on a redelivered message   released unrun, Rejected(attempts_exhausted)
+    runs of this life at the limit, redelivered message  released unrun, Rejected(attempts_exhausted)
+    claimed, but the lease is over already               released unrun, Failed(lease_lost)
     claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
-    claimed, but the lease is over already               not run, Failed(lease_lost)
+    claimed, but nothing would renew the lease           released unrun, Failed(not_started)
     the store cannot answer, after bounded retries       Failed(store_unavailable)
 
     after running                                        then                     outcome
@@ -21,7 +22,15 @@
     raised another Exception or SystemExit               release                  Failed(operation_raised)
     another BaseException, or the process is killed      nothing                  propagates; the lease lapses
 
-A redelivered message is looked up before it is claimed: a duplicate then costs one cheap read.
+A rejection counts only when its release has landed; where that cannot be written it is Failed(store_unavailable): there
+was no effect, so that nothing is lost by trying again. The heartbeat renews the lease until the record is written.
+
+A run is counted when it is released. One that may end otherwise is counted before it begins: after an attempt that was
+not ended (its worker may die again), and where it is the last that the limit allows. So a new job costs two requests,
+and a claim whose answer was lost never counts. The first run of a job whose worker dies in it is not known, and so is
+not counted: such a job has one run more.
+
+A redelivered message is looked up before it is claimed: a duplicate of a job that is done or runs costs one cheap read.
 """
 
 import inspect
@@ -30,13 +39,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol, Self, assert_never
 
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.backoff import backoff
 from domain.delivery import Delivery
-from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
+from domain.errors import HeartbeatUnavailableError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.lease import Lease
 from domain.operation import Operation, Operations
@@ -45,7 +54,7 @@ from domain.ports.clock import Clock, Moment
 from domain.ports.events import JobEvents, Trace
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, judge
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, RunCount, judge
 
 UNKNOWN_OPERATION_RECEIVES: Final = 10
 """Producers deploy first: for so many receives an unknown operation may still become known."""
@@ -61,7 +70,9 @@ class Process(Protocol):
     def __call__(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome: ...
 
 
-def no_heartbeat(_lease: Lease, _length: timedelta) -> AbstractContextManager[None]:
+def no_heartbeat(
+    _lease: Lease, _length: timedelta, _until: datetime | None, _overdue: Callable[[], None]
+) -> AbstractContextManager[None]:
     """For workers whose lease outlasts them, such as Lambda."""
     return nullcontext()
 
@@ -75,6 +86,7 @@ class _Run:
     execution_id: str
     lease: timedelta
     began: Moment
+    deadline: datetime | None
     last_try: datetime | None
     attempt: int | None = None
     error: BaseException | None = None
@@ -84,12 +96,40 @@ class _Run:
         return self.began.wall + self.lease
 
 
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What the number of runs before an attempt means for it, by the rule at the top."""
+
+    are_exhausted: bool
+    anew: bool
+    count_first: bool
+    """Before it runs."""
+    at_release: RunCount
+
+    @classmethod
+    def of(cls, acquired: Acquired, delivery: Delivery, limit: int) -> Self:
+        if not delivery.counts_runs:
+            return cls(are_exhausted=False, anew=False, count_first=False, at_release=RunCount.SAME)
+        is_the_rejected_one = delivery.is_redelivery and acquired.rejected == delivery.message_id
+        anew = acquired.rejected is not None and not is_the_rejected_one
+        before = 0 if anew else acquired.claim.runs
+        count_first = acquired.after_lapse or before + 1 >= limit
+        at_the_end = RunCount.FIRST if anew else RunCount.ONE_MORE
+        return cls(
+            are_exhausted=before >= limit and delivery.is_redelivery,
+            anew=anew,
+            count_first=count_first,
+            at_release=RunCount.SAME if count_first else at_the_end,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobService:
     """Runs jobs over a store. Thread-safe as far as its parts are.
 
     `new_id` gives a fresh execution id for each call, `jitter` a number in [0, 1). `max_attempts` bounds the runs
-    of a job whose message keeps coming back. `margin` is the time before a deadline that a last write may take.
+    of a job whose message keeps coming back (`Record.runs`).
+    `margin` is the time before a deadline that a last write may take.
     """
 
     store: IdempotencyStore
@@ -110,7 +150,7 @@ class JobService:
         """
         began = Moment.of(self.clock)
         last_try = None if deadline is None else deadline - self.margin
-        run = _Run(job, delivery, self.new_id(), lease, began, last_try)
+        run = _Run(job, delivery, self.new_id(), lease, began, deadline, last_try)
         outcome = self._outcome(run)
         took = self.clock.monotonic() - began.monotonic
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
@@ -127,10 +167,10 @@ class JobService:
             run.error = error
             return Failed(Failure.STORE_UNAVAILABLE, type(error).__name__)
         match seen:
-            case Acquired(claim, last_error, verified):
-                run.attempt = claim.attempt
-                self._note_unverified(run.job, verified)
-                return self._acquired(run, operation, Lease(claim, run.began, run.lease, self.clock), last_error)
+            case Acquired():
+                run.attempt = seen.claim.attempt
+                self._note_unverified(run.job, seen.verified)
+                return self._acquired(run, operation, seen)
             case Busy(until, verified):
                 self._note_unverified(run.job, verified)
                 return Deferred(until)
@@ -142,15 +182,21 @@ class JobService:
             case _:
                 assert_never(seen)
 
-    def _look_up(self, run: _Run) -> Completed | Mismatch | None:
-        """Only a completed record is believed: no worker changes it, so that an old copy is as good as the last."""
+    def _look_up(self, run: _Run) -> Completed | Mismatch | Busy | None:
+        """What an old copy of the record may decide. COMPLETED never changes; and who is told too late that a job runs
+        only looks again.
+        """
         if not run.delivery.is_redelivery:
             return None
         record = self._ask(lambda: self.store.find(run.job.key), run.last_try, STORE_TRIES)
-        if record is None or record.in_progress:
-            return None
         seen = judge(record, run.job, run.execution_id, self.clock.now())
-        return seen if isinstance(seen, Completed | Mismatch) else None
+        match seen:
+            case Completed() | Busy():
+                return seen
+            case Mismatch() if record is not None and not record.in_progress:
+                return seen
+            case _:
+                return None
 
     def _claim(self, run: _Run) -> ClaimAnswer:
         return self._ask(
@@ -159,31 +205,67 @@ class JobService:
             STORE_TRIES,
         )
 
-    def _acquired(self, run: _Run, operation: Operation, lease: Lease, last_error: str | None) -> Outcome:
-        claim = lease.claim
-        if claim.attempt > self.max_attempts and run.delivery.is_redelivery:
+    def _acquired(self, run: _Run, operation: Operation, acquired: Acquired) -> Outcome:
+        claim, last_error = acquired.claim, acquired.last_error or ""
+        lease = Lease(claim, run.began, run.lease, self.clock)
+        runs = _Runs.of(acquired, run.delivery, self.max_attempts)
+        if runs.are_exhausted:
             detail = "" if last_error else "killed or timed out"
-            rejected = Rejected("attempts_exhausted", detail, last_error, claim.attempt)
-            return self._release(run, lease, last_error or "", rejected)
+            rejected = Rejected("attempts_exhausted", detail, acquired.last_error, claim.attempt)
+            return self._release(run, lease, last_error, rejected)
+        if prevented := self._prevented(run, lease):
+            return self._release(run, lease, last_error, prevented)
+        try:
+            with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):
+                return self._held(run, operation, lease, runs, last_error)
+        except HeartbeatUnavailableError:
+            return self._release(run, lease, last_error, Failed(Failure.NOT_STARTED))
+
+    def _held(self, run: _Run, operation: Operation, lease: Lease, runs: "_Runs", last_error: str) -> Outcome:
+        """While the lease is renewed, until the record is written."""
+        undo = RunCount.SAME
+        if runs.count_first:
+            try:
+                undo = self._begin(run, lease.claim, anew=runs.anew)
+            except LeaseLostError as error:
+                run.error = error
+                return Failed(Failure.LEASE_LOST)
+        if prevented := self._prevented(run, lease):
+            return self._release(run, lease, last_error, prevented, runs=undo)
+        return self._run(run, operation, lease, runs.at_release)
+
+    def _prevented(self, run: _Run, lease: Lease) -> Failed | None:
+        """Why the operation may not start any more: the claim, or the waiting for it, took too long."""
+        if lease.lost():
+            return Failed(Failure.LEASE_LOST)
         if run.last_try is not None and self.clock.now() >= run.last_try:
-            return self._release(run, lease, last_error or "", Failed(Failure.NOT_STARTED))
+            return Failed(Failure.NOT_STARTED)
+        return None
+
+    def _begin(self, run: _Run, claim: Claim, *, anew: bool) -> RunCount:
+        """Count the run; how to undo that. Where it cannot be written the run begins uncounted: the claim is held."""
+        try:
+            self._ask(lambda: self.store.begin(claim, anew=anew), run.last_try, STORE_TRIES)
+        except StoreUnavailableError:
+            return RunCount.SAME
+        return RunCount.UNDONE
+
+    def _run(self, run: _Run, operation: Operation, lease: Lease, runs: RunCount) -> Outcome:
+        claim = lease.claim
         attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key, claim.epoch)
         try:
-            with self.heartbeat(lease, run.lease):
-                if lease.lost():  # the claim, or the waiting for it, took longer than it lasts
-                    return Failed(Failure.LEASE_LOST)
-                value = operation.run(run.job.for_one_attempt(), attempt)
-                _refuse_unrun(value)
+            value = operation.run(run.job.for_one_attempt(), attempt)
+            _refuse_unrun(value)
         except PermanentError as error:
             run.error = error
             error_type = type(error).__name__
             code, detail = _short(error, "code", 100), _short(error, "detail", 300)
             rejected = Rejected(code, detail, error_type, claim.attempt)
-            return self._release(run, lease, error_type, rejected, forget_payload=True)
+            return self._release(run, lease, error_type, rejected, runs=runs, forget_payload=True)
         except (Exception, SystemExit) as error:
             run.error = error
             failed = Failed(Failure.OPERATION_RAISED, type(error).__name__)
-            return self._release(run, lease, type(error).__name__, failed)
+            return self._release(run, lease, type(error).__name__, failed, runs=runs)
         return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
 
     def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
@@ -199,20 +281,33 @@ class JobService:
         return Executed(answer)
 
     def _release(
-        self, run: _Run, lease: Lease, error_type: str, outcome: Rejected | Failed, *, forget_payload: bool = False
+        self,
+        run: _Run,
+        lease: Lease,
+        error_type: str,
+        outcome: Rejected | Failed,
+        *,
+        runs: RunCount = RunCount.SAME,
+        forget_payload: bool = False,
     ) -> Outcome:
+        rejected = run.delivery.message_id if isinstance(outcome, Rejected) else None
+        raised = type(run.error).__name__ if run.error else None
         try:
             self._ask(
-                lambda: self.store.release(lease.claim, error_type, forget_payload=forget_payload),
+                lambda: self.store.release(
+                    lease.claim, error_type, forget_payload=forget_payload, runs=runs, rejected=rejected
+                ),
                 run.last_try,
                 STORE_TRIES,
             )
         except LeaseLostError:
-            return Failed(Failure.LEASE_LOST, error_type or None)
+            return Failed(Failure.LEASE_LOST, raised)
         except StoreUnavailableError as error:
             self.events.release_failed(run.job, error)
             if lease.refused:  # a renewal was told so: whoever has the job now answers for it
-                outcome = Failed(Failure.LEASE_LOST, error_type or None)
+                return Failed(Failure.LEASE_LOST, raised)
+            if isinstance(outcome, Rejected):
+                return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)
         return outcome
 
     def _ask[T](self, question: Callable[[], T], last_try: datetime | None, tries: int | None = None) -> T:

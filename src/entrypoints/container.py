@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
 
-from adapters.crew import ThreadCrew
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
 from adapters.system import Jitter, SystemClock, jitter, new_id
+from adapters.threads.crew import ThreadCrew
+from adapters.threads.heartbeat import RENEWERS, ThreadHeartbeat
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.ports.clock import Clock
@@ -42,8 +44,13 @@ VALKEY_ANSWERS: Final = 4
 """So many are waited for in one request at most: AUTH and SELECT on a new connection, the script's own, WAIT's."""
 
 
+def connections(settings: Settings) -> int:
+    """How many a client may have open: one for each thread that may ask at the same time, and two to spare."""
+    return settings.concurrency + RENEWERS + 2
+
+
 def sdk_config(settings: Settings, tries: int = 1) -> "Config":
-    """How boto3 talks: short time-outs, a connection for each thread and two to spare.
+    """How boto3 talks: short time-outs, a connection for each thread of jobs and of heartbeats, and two to spare.
 
     It does not check our requests before sending them: code of ours makes each, and a tenth of a job's CPU is saved.
     Its name is given, since botocore puts together one of its own anew, twice, for each request: as much again.
@@ -55,7 +62,7 @@ def sdk_config(settings: Settings, tries: int = 1) -> "Config":
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
         retries={"mode": "standard", "total_max_attempts": tries},
-        max_pool_connections=settings.concurrency + 2,
+        max_pool_connections=connections(settings),
         tcp_keepalive=True,
         parameter_validation=False,
         user_agent=f"onejob botocore/{__version__}",
@@ -116,7 +123,7 @@ def valkey_client(settings: Settings) -> "Valkey":
 
     return open_server(
         settings.valkey_url or "",
-        connections=settings.concurrency + 2,
+        connections=connections(settings),
         connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_SECONDS),
         read_timeout=timedelta(seconds=READ_TIMEOUT_SECONDS / VALKEY_ANSWERS),
     )
@@ -138,14 +145,19 @@ def valkey_admin(settings: Settings, clock: Clock) -> StoreAdmin:
     return ValkeyStoreAdmin(client, clock, settings.retention, replicas=settings.valkey_replicas)
 
 
-def thread_heartbeat(store: IdempotencyStore, clock: Clock) -> Heartbeat:
+def thread_heartbeat(store: IdempotencyStore, clock: Clock, threads: Threads) -> ThreadHeartbeat:
     """For workers that may run longer than a lease."""
-    from adapters.heartbeat import ThreadHeartbeat
-
-    return ThreadHeartbeat(store.renew, clock)
+    return ThreadHeartbeat(store.renew, clock, threads)
 
 
-def sqs_queue(settings: Settings) -> Queue:
+def thread_crew(settings: Settings, clock: Clock, events: "PowertoolsTelemetry", threads: Threads) -> ThreadCrew:
+    """For the batches of a Lambda function."""
+    return ThreadCrew(
+        settings.concurrency, clock, threads=threads, refused=lambda had: events.threads_refused("jobs", had)
+    )
+
+
+def sqs_queue(settings: Settings, threads: Threads) -> Queue:
     """The client is made when a batch first needs it."""
     import boto3
 
@@ -154,7 +166,7 @@ def sqs_queue(settings: Settings) -> Queue:
     def make_client() -> "SQSClient":
         return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
 
-    return SqsQueue(make_client, settings.dead_letter_queue_url)
+    return SqsQueue(make_client, settings.dead_letter_queue_url, threads)
 
 
 def job_sender(settings: Settings, http_settings: HttpSettings) -> "JobSender | None":
@@ -198,9 +210,10 @@ class Container(DeclarativeContainer):
     settings: Provider[Settings] = Singleton(Settings.from_environment, Callable(lambda: os.environ))
     clock: Provider[Clock] = Singleton(SystemClock)
     jitter: Provider[Jitter] = Object(jitter)
-    crew: Provider[Crew] = Singleton(ThreadCrew, settings.provided.concurrency, clock)
+    threads: Provider[Threads] = Object(SYSTEM_THREADS)
     events: Provider["PowertoolsTelemetry"] = Singleton(telemetry, settings)
-    queue: Provider[Queue] = Singleton(sqs_queue, settings)
+    crew: Provider[Crew] = Singleton(thread_crew, settings, clock, events, threads)
+    queue: Provider[Queue] = Singleton(sqs_queue, settings, threads)
     _layer: Provider["FencedDynamoDBPersistenceLayer"] = Singleton(dynamodb_layer, settings)
     _memory: Provider["MemoryIdempotencyStore"] = Singleton(memory_store, settings, clock)
     store: Provider[IdempotencyStore] = Selector(
@@ -217,7 +230,7 @@ class Container(DeclarativeContainer):
         memory=_memory,
         valkey=Singleton(valkey_admin, settings, clock),
     )
-    renewing_heartbeat: Provider[Heartbeat] = Singleton(thread_heartbeat, store, clock)
+    renewing_heartbeat: Provider[ThreadHeartbeat] = Singleton(thread_heartbeat, store, clock, threads)
     heartbeat: Provider[Heartbeat] = Object(no_heartbeat)
     job_factory: Provider[JobFactory] = Factory(JobFactory, settings.provided.namespace, operations)
     service: Provider[JobService] = Singleton(

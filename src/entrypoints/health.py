@@ -2,15 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EAGAIN
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
+
+from adapters.threads.seam import SYSTEM_THREADS, ThreadRefusedError
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread to spare, which is just what is asked about
+            self.process_request_thread(request, client_address)
 
 
 @contextmanager
 def health_server(host: str, port: int, *, is_alive: Callable[[], bool], is_ready: Callable[[], bool]) -> Iterator[int]:
     """Until the end, `GET /healthz` and `GET /readyz` are answered 200 or 503. Gives the port (0 takes a free one).
-    Raises `OSError`, such as for a port that is taken.
+    A question for which the system has no thread to spare is answered in the server's own. Raises `OSError`, as for a
+    port that is taken.
     """
     questions = {"/healthz": is_alive, "/readyz": is_ready}
 
@@ -39,9 +52,12 @@ def health_server(host: str, port: int, *, is_alive: Callable[[], bool], is_read
         def log_message(self, *_: Any) -> None:
             """Nothing: standard error is for what goes wrong."""
 
-    server = ThreadingHTTPServer((host, port), Answers)
-    server.daemon_threads = True
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="onejob-health", daemon=True).start()
+    server = _Server((host, port), Answers)
+    try:
+        SYSTEM_THREADS.start(lambda: server.serve_forever(poll_interval=0.1), "onejob-health")
+    except ThreadRefusedError as error:
+        server.server_close()
+        raise OSError(EAGAIN, str(error)) from error
     try:
         yield int(server.server_address[1])
     finally:

@@ -1,7 +1,6 @@
 """The door for a container or a machine of one's own: what the Lambda runs, behind a queue that it polls itself."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -11,6 +10,7 @@ from adapters.sqs.polling.receiver import SqsReceiver
 from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from adapters.sqs.polling.worker import PollWorker
 from adapters.sqs.queue import SqsQueue
+from adapters.threads.pool import ThreadPool
 from adapters.worker_telemetry import WorkerTelemetry
 from domain.job_factory import JobFactory
 from domain.operation import Operations
@@ -33,6 +33,7 @@ class PollOptions:
     queue_url: str
     lease: timedelta
     poll: timedelta
+    longest: timedelta | None = None
     single_host: bool = False
 
     @property
@@ -67,11 +68,11 @@ def make_poll_worker(
     parts.operations.override(operations)
     parts.settings.override(settings)
     events = _telemetry(settings)
-    clock, jitter = parts.clock(), parts.jitter()
+    clock, jitter, threads = parts.clock(), parts.jitter(), parts.threads()
     queue = parts.queue()
     if not isinstance(queue, SqsQueue):
         raise TypeError("a poll worker deletes and hides on SQS itself")
-    visibility = VisibilityHeartbeat(queue.try_to_hide, events, clock, options.visibility)
+    visibility = VisibilityHeartbeat(queue.try_to_hide, events, clock, options.visibility, threads)
     parts.events.override(events)
     parts.queue.override(HeldQueue(queue, visibility))
     parts.heartbeat.override(parts.renewing_heartbeat)
@@ -81,13 +82,15 @@ def make_poll_worker(
         batches=parts.sqs_batches(),
         receive=receiver.receive,
         visibility=visibility,
-        deletions=Deletions(queue.try_to_delete, visibility.let_go, events, clock, jitter),
+        deletions=Deletions(queue.try_to_delete, visibility.let_go, events, clock, jitter, threads),
         events=events,
-        threads=ThreadPoolExecutor(settings.concurrency, thread_name_prefix="onejob"),
-        concurrency=settings.concurrency,
+        pool=ThreadPool(settings.concurrency, threads),
         lease=options.lease,
+        longest=options.longest,
         clock=clock,
         jitter=jitter,
+        helpers=[parts.renewing_heartbeat()],
+        threads=threads,
     )
     return Parts(worker, receiver, events, settings, getattr(parts.store(), "close", lambda: None))
 

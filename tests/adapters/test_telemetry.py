@@ -19,6 +19,7 @@ from domain.delivery import Delivery
 from domain.errors import ForeignRecordError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
+from domain.record import Claim
 from tests.support.jobs import job
 
 SERVICE = "telemetry-test"
@@ -129,6 +130,22 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         "release_failed",
         IDENTITY | {"error_type": "LeaseLostError", "error_at": STACK_OF_RAISED},
         {"ReleaseFailed": 1},
+    ),
+    (
+        "overdue",
+        lambda told: told.overdue(JOB, Claim(JOB.key, "run-1", 3)),
+        "ERROR",
+        "job_overdue",
+        IDENTITY | {"execution_id": "run-1", "attempt": 3},
+        {"JobsOverdue": 1},
+    ),
+    (
+        "threads_refused",
+        lambda told: told.threads_refused("jobs", 2),
+        "ERROR",
+        "threads_refused",
+        {"purpose": "jobs", "threads": 2},
+        {"ThreadsRefused": 1},
     ),
     (
         "turned_away",

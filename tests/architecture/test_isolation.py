@@ -32,9 +32,13 @@ def test_domain_and_memory_store_import_without_site_packages() -> None:
 def test_the_domain_reads_no_clock_and_draws_no_number_of_its_own() -> None:
     """Time, chance, threads and identifiers are passed in, so that a simulator can own them."""
     forbidden = re.compile(r"^\s*(import|from) (time|random|threading|concurrent)\b|uuid4|\.now\(UTC\)|utcnow", re.M)
-    seams = [*SOURCE.glob("domain/**/*.py"), *(SOURCE / "adapters" / "sqs").glob("*.py")]
+    seams = [
+        *SOURCE.glob("domain/**/*.py"),
+        *SOURCE.glob("adapters/sqs/**/*.py"),
+        *SOURCE.glob("adapters/threads/*.py"),
+    ]
     owners = [path.name for path in seams if forbidden.search(path.read_text())]
-    assert owners == ["queue.py"], "its lock guards the making of the one client"
+    assert sorted(owners) == ["crew.py", "seam.py"], "one measures the processor, the other is the seam to threads"
 
 
 def test_every_module_says_in_its_first_line_why_it_exists() -> None:

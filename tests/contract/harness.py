@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
+from tests.contract.foreign import DynamoDBItems, ForeignItems, SQLiteRows, ValkeyHashes
 from tests.support.clock import FakeClock
 
 RETENTION = timedelta(hours=1)
@@ -22,6 +23,7 @@ class Harness:
     admin: StoreAdmin
     clock: FakeClock
     atomic_under_threads: bool = True
+    foreign: ForeignItems | None = None
 
 
 @contextmanager
@@ -49,7 +51,8 @@ def dynamodb_emulated() -> Iterator[Harness]:
 
     with emulated():
         clock = FakeClock()
-        yield Harness(dynamodb_store(clock, RETENTION), dynamodb_admin(clock, RETENTION), clock)
+        store, admin = dynamodb_store(clock, RETENTION), dynamodb_admin(clock, RETENTION)
+        yield Harness(store, admin, clock, foreign=DynamoDBItems())
 
 
 @contextmanager
@@ -61,7 +64,7 @@ def sqlite() -> Iterator[Harness]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "records.sqlite"
         store, admin = SQLiteIdempotencyStore(path, clock, RETENTION), SQLiteStoreAdmin(path, clock, RETENTION)
-        yield Harness(store, admin, clock)
+        yield Harness(store, admin, clock, foreign=SQLiteRows(path))
         store.close()
         admin.close()
 
@@ -73,7 +76,7 @@ def valkey() -> Iterator[Harness]:
     with emptied() as server:
         clock = FakeClock()
         store, admin = valkey_store(server.port, clock, RETENTION), valkey_admin(server.port, clock, RETENTION)
-        yield Harness(store, admin, clock)
+        yield Harness(store, admin, clock, foreign=ValkeyHashes(server.port))
         store.close()
         admin.close()
 

@@ -10,7 +10,7 @@ import pytest
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.job import Job
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
 from tests.contract.harness import RETENTION, Harness
 from tests.support.jobs import job
 
@@ -173,7 +173,7 @@ def test_fingerprints_of_different_schemes_match(harness: Harness) -> None:
 def test_a_lapsed_record_of_another_scheme_is_taken_over(harness: Harness) -> None:
     acquire(harness)
     harness.clock.time += LEASE + INSTANT
-    assert claim(harness, "b", OTHER_SCHEME) == Acquired(Claim(JOB.key, "b", 2), None, verified=False)
+    assert claim(harness, "b", OTHER_SCHEME) == Acquired(Claim(JOB.key, "b", 2), None, verified=False, after_lapse=True)
     assert record(harness).fingerprint == OTHER_SCHEME.fingerprint
 
 
@@ -194,7 +194,7 @@ def test_a_takeover_counts_on_and_keeps_what_was_seen(harness: Harness) -> None:
     harness.clock.advance(seconds=5)
     acquire(harness, "b")
     harness.clock.time += LEASE + INSTANT
-    assert claim(harness, "c") == Acquired(Claim(JOB.key, "c", 3), "TimeoutError")
+    assert claim(harness, "c") == Acquired(Claim(JOB.key, "c", 3), "TimeoutError", after_lapse=True)
     taken = record(harness)
     assert (taken.owner, taken.attempts, taken.first_seen, taken.last_error) == ("c", 3, first_seen, "TimeoutError")
     assert taken.lease_until == harness.clock.now() + LEASE
@@ -255,8 +255,12 @@ def test_an_omitted_answer_comes_back_with_its_reason(harness: Harness) -> None:
     assert claim(harness, "b") == Completed(omitted)
 
 
-def test_the_largest_answer_can_be_stored(harness: Harness) -> None:
-    largest = Answer('"' + "x" * ((harness.store.max_answer_bytes or 1_000_000) - 2) + '"')
+@pytest.mark.parametrize("filling", ["x", "\x7f", "é"])
+def test_the_largest_answer_can_be_stored(harness: Harness, filling: str) -> None:
+    """Its size is checked on the text that is stored."""
+    most = harness.store.max_answer_bytes or 1_000_000
+    largest = Answer.of(filling * ((most - 2) // len(filling.encode())), most)
+    assert len(largest.text.encode()) == most
     what = job("x" * 256, operation="o" * 64)
     harness.store.complete(acquire(harness, "o" * 32, what), largest)
     assert claim(harness, "b", what) == Completed(largest)
@@ -463,3 +467,80 @@ def _all_at_once(tasks: list[Callable[[], None]]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+# begin, and what is counted
+
+
+def test_a_run_is_counted_once_under_the_fence(harness: Harness) -> None:
+    held = acquire(harness)
+    for _ in range(2):
+        harness.store.begin(held, anew=False)
+        assert record(harness) == replace(record(harness), runs=1, attempts=1, owner="a")
+    harness.clock.time += LEASE + INSTANT
+    taken = claim(harness, "b")
+    assert taken == Acquired(Claim(JOB.key, "b", 2, 1, 1), after_lapse=True)
+    with pytest.raises(LeaseLostError):
+        harness.store.begin(held, anew=True)
+    assert (record(harness).runs, record(harness).owner) == (1, "b")
+
+
+@pytest.mark.parametrize("what", ["released", "completed", "gone"])
+def test_a_run_of_an_attempt_that_ended_is_not_counted(harness: Harness, what: str) -> None:
+    held = acquire(harness)
+    if what == "released":
+        harness.store.release(held, "Error")
+    if what == "completed":
+        harness.store.complete(held, ANSWER)
+    if what == "gone":
+        held = replace(held, key=job("nobody").key)
+    with pytest.raises(LeaseLostError):
+        harness.store.begin(held, anew=False)
+    assert record(harness).runs == 0
+
+
+@pytest.mark.parametrize(
+    ("runs", "after"), [(RunCount.SAME, 2), (RunCount.ONE_MORE, 3), (RunCount.FIRST, 1), (RunCount.UNDONE, 1)]
+)
+@pytest.mark.parametrize("rejected", [None, "m2"])
+def test_a_release_counts_as_it_is_told(harness: Harness, runs: RunCount, after: int, rejected: str | None) -> None:
+    for owner in "ab":
+        harness.store.release(acquire(harness, owner), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+    held = acquire(harness, "c")
+    assert (held.runs, record(harness).rejected) == (2, "m1")
+    for _ in range(2):  # once more changes nothing
+        harness.store.release(held, "", runs=runs, rejected=rejected)
+        kept = None if runs is RunCount.FIRST else "m1"
+        assert (record(harness).runs, record(harness).rejected) == (after, rejected or kept)
+    taken = claim(harness, "d")
+    assert isinstance(taken, Acquired)
+    assert (taken.claim.runs, taken.rejected, taken.after_lapse) == (after, rejected or kept, False)
+    assert claim(harness, "d") == taken, "a claim that finds itself"
+
+
+def test_a_run_that_begins_a_life_anew_is_its_first(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+    harness.store.release(acquire(harness, "b"), "Error", runs=RunCount.ONE_MORE)
+    harness.store.begin(acquire(harness, "c"), anew=True)
+    assert (record(harness).runs, record(harness).rejected) == (1, None)
+
+
+@pytest.mark.parametrize("how", ["completed", "released", "lapsed"])
+def test_after_the_retention_runs_are_counted_anew_and_attempts_go_on(harness: Harness, how: str) -> None:
+    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+    held = acquire(harness, "b")
+    if how == "completed":
+        harness.store.complete(held, ANSWER)
+    if how == "released":
+        harness.store.release(held, "Error", runs=RunCount.ONE_MORE)
+    harness.clock.time += RETENTION + TTL_INSTANT
+    taken = claim(harness, "c")
+    assert taken == Acquired(Claim(JOB.key, "c", 3), "Error")
+    assert (record(harness).runs, record(harness).rejected, record(harness).attempts) == (0, None, 3)
+
+
+def test_a_claim_drops_no_runs_while_the_retention_lasts(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+    harness.clock.time += RETENTION
+    taken = claim(harness, "b")
+    assert taken == Acquired(Claim(JOB.key, "b", 2, 1, 1), "Error", rejected="m1")

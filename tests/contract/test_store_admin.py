@@ -9,7 +9,7 @@ from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.job import Job
-from domain.record import Acquired, Claim, Completed, Record, State
+from domain.record import Acquired, Claim, Completed, Record, RunCount, State
 from tests.contract.harness import RETENTION, Harness
 from tests.support.jobs import job
 
@@ -259,3 +259,43 @@ def test_a_purged_job_is_a_new_one(harness: Harness) -> None:
     purge(harness)
     assert harness.admin.look(JOB.key) is None
     assert acquire(harness).attempt == 1
+
+
+# restart
+
+
+def test_a_forgotten_job_has_no_runs(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE, rejected="m1")
+    forgotten = harness.admin.forget(look(harness))
+    assert (forgotten.runs, forgotten.rejected, forgotten.attempts) == (0, None, 1)
+
+
+def test_a_restarted_job_has_no_runs_and_is_as_it_was(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE, rejected="m1")
+    before = look(harness)
+    harness.admin.restart(before)
+    assert look(harness) == replace(before, runs=0, rejected=None)
+
+
+def test_a_job_that_runs_is_restarted_and_its_attempt_then_counts_as_the_first(harness: Harness) -> None:
+    for _ in range(3):
+        harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE)
+    held = acquire(harness)
+    harness.admin.restart(look(harness))
+    harness.store.begin(held, anew=False)
+    assert look(harness).runs == 0, "it was asked for before the restart"
+    harness.store.release(held, "OSError", runs=RunCount.ONE_MORE)
+    assert look(harness).runs == 1
+
+
+def test_what_changed_since_it_was_shown_is_not_restarted(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE)
+    shown = look(harness)
+    acquire(harness, owner="b")
+    before = look(harness)
+    with pytest.raises(RecordChangedError):
+        harness.admin.restart(shown)
+    assert look(harness) == before
+    with pytest.raises(RecordChangedError):
+        harness.admin.restart(replace(shown, key=job("nobody").key))
+    assert harness.admin.look(job("nobody").key) is None

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,33 @@ def test_a_redelivered_duplicate_costs_one_read() -> None:
     assert bench.store.calls == {"find": 1}
 
 
+def test_a_redelivered_duplicate_of_a_running_job_costs_one_read_and_no_refused_write() -> None:
+    bench = Bench()
+    bench.memory.claim(JOB, owner="another", lease=LEASE)
+    assert bench.deliver(receives=2) == Deferred(bench.clock.now() + LEASE)
+    assert bench.store.calls == {"find": 1}
+
+
+def test_an_old_copy_of_a_running_job_only_looks_again() -> None:
+    bench = Bench()
+    bench.memory.claim(JOB, owner="another", lease=LEASE)
+    old = bench.record()
+    bench.memory.complete(Claim(JOB.key, "another", 1), Answer("1"))
+    bench.store.find = lambda key: old  # type: ignore[method-assign]
+    assert isinstance(bench.deliver(receives=2), Deferred)
+    bench.clock.advance(seconds=61)
+    assert bench.deliver(receives=3) == Skipped(Answer("1"))
+
+
+def test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing() -> None:
+    bench = Bench()
+    bench.memory.claim(job("1", amount=11), owner="another", lease=LEASE)
+    old = bench.record()
+    bench.memory.release(Claim(JOB.key, "another", 1), "PermanentError", forget_payload=True)
+    bench.store.find = lambda key: old  # type: ignore[method-assign]
+    assert isinstance(bench.deliver(receives=2), Executed)
+
+
 def test_a_redelivered_job_that_is_not_done_costs_three_round_trips() -> None:
     bench = Bench()
     bench.deliver(receives=2)
@@ -186,35 +214,6 @@ def test_payloads_that_cannot_be_compared_count_as_matching_and_are_told() -> No
 
 
 # Attempts.
-
-
-def test_attempts_above_the_limit_are_rejected_unrun_and_released() -> None:
-    bench = Bench(fail(KeyError("x")), max_attempts=2)
-    outcomes = [bench.deliver(receives=receives) for receives in (1, 2, 3)]
-    assert outcomes == [
-        Failed(Failure.OPERATION_RAISED, "KeyError"),
-        Failed(Failure.OPERATION_RAISED, "KeyError"),
-        Rejected("attempts_exhausted", "", "KeyError", 3),
-    ]
-    assert len(bench.runs) == 2
-    assert bench.record().owner is None
-    assert bench.record().last_error == "KeyError"
-
-
-def test_a_first_receive_buys_one_run_whatever_the_attempts() -> None:
-    bench = Bench(fail(KeyError()), max_attempts=1)
-    bench.deliver()
-    assert isinstance(bench.deliver(receives=2), Rejected)
-    assert bench.deliver(receives=1) == Failed(Failure.OPERATION_RAISED, "KeyError")
-    assert isinstance(bench.deliver(receives=2), Rejected)
-    assert len(bench.runs) == 2
-
-
-def test_attempts_that_were_killed_say_so() -> None:
-    bench = Bench(max_attempts=1)
-    bench.memory.claim(JOB, owner="killed", lease=LEASE)
-    bench.clock.advance(seconds=61)
-    assert bench.deliver(receives=2) == Rejected("attempts_exhausted", "killed or timed out", None, 2)
 
 
 def test_receives_without_attempts_exhaust_nothing() -> None:
@@ -535,8 +534,21 @@ def test_a_release_that_fails_is_told_beside_the_outcome() -> None:
     bench = Bench(fail(ValueError()), release=["fails"] * 10)
     assert bench.deliver() == Failed(Failure.OPERATION_RAISED, "ValueError")
     assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
-    bench = Bench(fail(PermanentError("no")), release=["fails"] * 10)
-    assert isinstance(bench.deliver(), Rejected)
+
+
+def test_a_rejection_whose_release_cannot_be_written_is_tried_again_since_it_had_no_effect() -> None:
+    bench = Bench(fail(PermanentError("no")), release=["fails"] * STORE_TRIES)
+    assert bench.deliver() == Failed(Failure.STORE_UNAVAILABLE, "PermanentError")
+    assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
+    bench.clock.advance(seconds=61)
+    assert bench.deliver(receives=2) == Rejected("no", "", "PermanentError", 2)
+    assert bench.record().fingerprint is None, "a corrected payload may run"
+    bench = Bench(fail(ValueError()), max_attempts=1)
+    bench.deliver()
+    bench.store._faults["release"] = ["fails"] * STORE_TRIES
+    assert bench.deliver(receives=2) == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+    bench.clock.advance(seconds=61)
+    assert isinstance(bench.deliver(receives=3), Rejected)
 
 
 @pytest.mark.parametrize("error", [ValueError(), PermanentError("no")])
@@ -611,35 +623,55 @@ def test_the_duration_covers_the_delivery() -> None:
     assert bench.events.traces[0].duration == timedelta(0)
 
 
-def test_the_heartbeat_surrounds_the_operation_and_nothing_else() -> None:
+@pytest.mark.parametrize("ends_with", ["complete", "release"])
+def test_the_heartbeat_goes_on_until_the_record_is_written(ends_with: str) -> None:
+    """Nobody else may take the job while a completion is tried for longer than its lease."""
     seen: list[str] = []
 
     @contextmanager
-    def heartbeat(lease: Lease, length: timedelta) -> Iterator[None]:
+    def heartbeat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         seen.append(f"begins for attempt {lease.claim.attempt}, {length.total_seconds():.0f} s")
         yield
         seen.append("ends")
 
-    bench = Bench(lambda job, attempt: seen.append("runs"))
+    def run(job: Job, attempt: Attempt) -> object:
+        seen.append("runs")
+        if ends_with == "release":
+            raise ValueError
+        return None
+
+    faults: dict[str, Any] = {ends_with: ["fails", "fails"]}
+    bench = Bench(run, **faults)
+    right = bench.store._do
+
+    def written(name: str, call: Callable[[], object]) -> object:
+        seen.append(name)
+        return right(name, call)
+
+    bench.store._do = written  # type: ignore[method-assign]
     parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
     service = JobService(**parts | {"heartbeat": heartbeat})
     service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
-    assert seen == ["begins for attempt 1, 60 s", "runs", "ends"]
+    assert seen == ["find", "claim", "begins for attempt 1, 60 s", "runs", *[ends_with] * 3, "ends"]
 
 
 @pytest.mark.parametrize("error", [ValueError(), PermanentError("no")])
 def test_who_was_refused_a_renewal_neither_rejects_nor_fails_the_job_of_another(error: Exception) -> None:
-    bench = Bench(fail(error), release=["fails"] * STORE_TRIES)
+    held: list[Lease] = []
+
+    def refused_while_it_runs(job: Job, attempt: Attempt) -> object:
+        held[0].refuse()
+        raise error
+
+    bench = Bench(refused_while_it_runs, release=["fails"] * STORE_TRIES)
 
     @contextmanager
-    def refused_while_it_runs(lease: Lease, length: timedelta) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            lease.refuse()
+    def heartbeat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
+        held.append(lease)
+        yield
 
     parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
-    service = JobService(**parts | {"heartbeat": refused_while_it_runs})
+    service = JobService(**parts | {"heartbeat": heartbeat})
     outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
     assert outcome == Failed(Failure.LEASE_LOST, type(error).__name__)
     assert [type(told) for told in bench.events.failed_releases] == [StoreUnavailableError]
@@ -649,7 +681,7 @@ def test_a_lease_that_lapses_while_the_heartbeat_is_waited_for_is_not_run() -> N
     bench = Bench()
 
     @contextmanager
-    def slow_to_begin(lease: Lease, length: timedelta) -> Iterator[None]:
+    def slow_to_begin(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         bench.clock.advance(seconds=61)
         yield
 

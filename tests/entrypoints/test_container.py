@@ -213,7 +213,7 @@ def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
     assert list(clients) == ["dynamodb", "sqs"]
     for (service, client), tries in zip(clients.items(), (1, 2), strict=True):
         config = client.meta.config
-        assert (config.connect_timeout, config.read_timeout, config.max_pool_connections) == (1, 2, 22)
+        assert (config.connect_timeout, config.read_timeout, config.max_pool_connections) == (1, 2, 38)
         assert config.retries == {"mode": "standard", "total_max_attempts": tries}, service
 
 
@@ -224,7 +224,7 @@ def test_a_request_to_valkey_fits_the_deadline_margin_with_all_that_may_come_bef
         told = pool.connection_kwargs
         assert told["socket_connect_timeout"] + VALKEY_ANSWERS * told["socket_timeout"] <= LONGEST_REQUEST_SECONDS
         assert timedelta(0) < WAIT < timedelta(seconds=told["socket_timeout"])
-        assert (pool.max_connections, store._asking._replicas) == (22, 2)
+        assert (pool.max_connections, store._asking._replicas) == (38, 2)
 
 
 def test_without_its_client_valkey_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.sqs.letters import LetterBox
-from adapters.sqs.redrive import source_urls
+from adapters.sqs.redrive import repeat_id, source_urls
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job
@@ -300,6 +301,58 @@ def test_a_group_of_more_letters_than_one_request_brings_is_sent_whole_and_in_or
     status, rows = world.redrive("--all")
     assert (status, [row["job_id"] for row in rows]) == (0, [f"{number:02}" for number in range(12)])
     assert world.queues.counts() == (12, 0)
+
+
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
+def test_by_force_again_within_five_minutes_a_letter_is_sent_again_and_not_dropped(world: World) -> None:
+    """SQS drops what has the deduplication id of a message that it took lately, and answers as if it took it."""
+    world.broken = False
+    world.bury('{"job_id":"1"}', MessageGroupId="g", MessageDeduplicationId="d-1")
+    world.letter('{"job_id":"1"}')
+    for epoch in (2, 3, 4):
+        with aws_requests(DeleteMessage=["denied"]):
+            assert world.redrive("--all", "--force")[0] == 1
+        assert world.queues.counts() == (1, 0), f"sent, and its letter could not be deleted: epoch {epoch}"
+        world.work()
+        assert (len(world.ran), world.letters) == (epoch, (1, 0))
+    assert world.redrive("--all", "--force")[0] == 0
+    world.work()
+    assert [key for key, _ in world.ran] == ["#charge", "#2#charge", "#3#charge", "#4#charge", "#5#charge"]
+    assert world.letters == (0, 0)
+
+
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
+def test_a_job_that_was_forgotten_by_hand_since_is_not_lost_either(world: World) -> None:
+    world.broken = False
+    world.letter('{"job_id":"1"}')
+    with aws_requests(DeleteMessage=["denied"]):
+        assert world.redrive("--all")[0] == 1
+    world.work()
+    assert onejob("forget", "1", "--yes").exit_code == 0
+    assert world.redrive("--all")[0] == 0
+    world.work()
+    assert world.ran == [("#charge", 1), ("#2#charge", 2)]
+
+
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
+def test_a_send_that_sqs_dropped_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.broken = False
+    world.letter('{"job_id":"1"}')
+    original, deleted = LetterBox.letters, []
+    monkeypatch.setattr(LetterBox, "letters", lambda box: (letter for letter in original(box) for _ in range(2)))
+    monkeypatch.setattr(LetterBox, "delete", lambda _, letter: deleted.append(letter))
+    status, rows = world.redrive("--all")
+    assert (status, [(row["verdict"], row["sent"]) for row in rows]) == (1, [("runs", True), ("deduplicated", False)])
+    assert "SQS took it for one that was sent before" in rows[1]["explanation"]
+    assert (len(deleted), world.queues.counts()) == (1, (1, 0))
+
+
+def test_a_deduplication_id_is_one_that_sqs_takes() -> None:
+    longest = repeat_id("m" * 100, 10**16 - 1)
+    odd = repeat_id("ü m", 1)
+    assert repeat_id("m1", 2) == "redrive-m1-2"
+    assert all(re.fullmatch(r"[!-~]{1,128}", each) for each in (longest, odd, repeat_id("m" * 200, 1)))
+    assert odd != repeat_id("ü m", 2)
 
 
 TERMINATED = """

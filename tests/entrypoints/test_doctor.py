@@ -6,6 +6,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import boto3
 import pytest
 
 from adapters.sqlite.database import MIGRATIONS, open_database
+from adapters.system import SystemClock
 from tests.support.aws import TABLE, emulated
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
+from tests.support.jobs import job
 from tests.support.sqs_aws import Queues, make_queues
 
 type Found = dict[str, Any]
@@ -326,7 +329,11 @@ def test_a_server_answers_or_its_setting_is_named(monkeypatch: pytest.MonkeyPatc
     with emptied() as server:
         monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
         well = onejob("doctor", "--json", "--backend", "valkey")
-    assert (well.exit_code, objects(well)[-1]["text"]) == (0, "answers")
+    assert well.exit_code == 0
+    assert [(one["level"], one["text"].partition(",")[0]) for one in objects(well)[-2:]] == [
+        ("ok", "answers"),
+        ("ok", "0 of 0 records looked at are over"),
+    ]
     monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", "redis://:hunter2@127.0.0.1:1")
     gone = onejob("doctor", "--json", "--backend", "valkey")
     ((subject, text),) = failing(objects(gone))
@@ -334,3 +341,41 @@ def test_a_server_answers_or_its_setting_is_named(monkeypatch: pytest.MonkeyPatc
     assert "IDEMPOTENCY_VALKEY_URL: ConnectionError" in text
     assert "hunter2" not in gone.output
     assert onejob("show", "1", "--backend", "valkey").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("over", "kept", "level"),
+    [(99, 0, "ok"), (100, 300, "ok"), (101, 300, "warn"), (100, 0, "warn")],
+    ids=["few", "a quarter", "more than a quarter", "all"],
+)
+def test_a_server_that_nobody_purges_is_told(monkeypatch: pytest.MonkeyPatch, over: int, kept: int, level: str) -> None:
+    from tests.support.valkey import emptied, valkey_store
+
+    with emptied() as server:
+        monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
+        for count, retention in ((over, timedelta(seconds=-5)), (kept, timedelta(days=1))):
+            with closing(valkey_store(server.port, SystemClock(), retention)) as store:
+                for number in range(count):
+                    store.claim(job(f"{retention.days}-{number}"), owner="a", lease=timedelta(microseconds=1))
+        finding = objects(onejob("doctor", "--json", "--backend", "valkey"))[-1]
+        assert (finding["level"], finding["subject"]) == (level, "purge of valkey")
+        assert finding["text"].startswith(f"{over} of {over + kept} records looked at are over")
+        assert "onejob purge --backend valkey" in (finding["fix"] or finding["text"])
+        assert server.client.dbsize() == over + kept, "nothing is changed"
+
+
+def test_a_server_that_may_not_be_looked_through_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.valkey import emptied
+
+    with emptied() as server:
+        server.client.acl_setuser(
+            "worker", enabled=True, nopass=True, keys=["onejob:*"], commands=["+hgetall", "+info"]
+        )
+        monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", f"redis://worker:x@127.0.0.1:{server.port}")
+        try:
+            result = onejob("doctor", "--json", "--backend", "valkey")
+        finally:
+            server.client.acl_deluser("worker")
+    finding = objects(result)[-1]
+    assert (result.exit_code, finding["level"], finding["subject"]) == (0, "warn", "purge of valkey")
+    assert "+scan" in finding["fix"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +17,9 @@ from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
 from adapters.http.problems import PROBLEMS
 from adapters.http.request import NotAnHttpRequestError
 from adapters.memory import MemoryIdempotencyStore
-from adapters.system import SystemClock
+from adapters.sqs.job_sender import SqsJobSender
+from adapters.sqs.job_size import MAX_JOB_BYTES
+from adapters.system import SystemClock, new_id
 from domain.attempt import Attempt
 from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError
 from domain.identity import JobKey
@@ -351,7 +354,7 @@ def test_respond_async_leaves_the_job_to_the_worker_and_its_status_shows_the_ans
             backend=Backend.DYNAMODB,
             table=TABLE,
         )
-        payload = '{"amount":1.50,"detail-type":"x","detail":{},"text":"\\u0000\\uffff"}'
+        payload = '{"amount":1.50,"detail-type":"x","detail":{},"text":"\\u0000\\uffff\x7f\\u007f \u00e4"}'
         accepted = door.post(body=payload, query="operation=charge", prefer="respond-async, wait=5")
         assert (accepted.status, accepted.headers["Preference-Applied"]) == (202, "respond-async")
         assert accepted.body == {"job_id": "job-001", "operation": "charge", "status": "accepted"}
@@ -400,15 +403,57 @@ def test_an_unknown_operation_is_never_sent() -> None:
         assert queues.counts() == (0, 0)
 
 
-def test_the_largest_payload_fits_into_a_message() -> None:
-    number = "1e15,"
-    body = '{"a":[' + number * ((262_144 - 10) // len(number)) + "1]}"
+@pytest.mark.parametrize(
+    ("start", "filling", "end"),
+    [
+        ('{"a":[', "1e15,", "1]}"),
+        ('{"a":"', "\x7f", '"}'),
+        ('{"a":"', "ä", '"}'),
+        ('{"a":"', "\U0001f600", '"}'),
+        ('{"a":"', "\uffff", '"}'),
+        ('{"a":"', "\\u0001", '"}'),
+    ],
+)
+def test_the_largest_payload_fits_into_a_message(start: str, filling: str, end: str) -> None:
+    body = start + filling * ((262_144 - len(start + end)) // len(filling.encode())) + end
     with emulated():
         queues = make_queues()
         door = client(http={"jobs_queue_url": queues.url}, clock=SystemClock())
         assert door.post(body=body, prefer="respond-async").status == 202
         (message,) = queues.receive(1)
-    assert 900_000 < len(message["Body"]) < 1024 * 1024
+    assert 262_000 < len(message["Body"].encode()) <= MAX_JOB_BYTES
+    assert json.loads(message["Body"])["a"] == json.loads(body)["a"]
+
+
+@pytest.mark.parametrize("is_base64", [False, True])
+@pytest.mark.parametrize(("more", "status"), [(-1, 202), (0, 202), (1, 413)])
+def test_a_message_that_would_be_too_large_is_refused_before_anything_is_done(
+    more: int, status: int, is_base64: bool
+) -> None:
+    limit = 500
+    message = (
+        '{"job_id":"job-001","operation":"default","tenant":"iam 111122223333 AIDACKCEVSQ6C2EXAMPLE","a":"\u00e4"}'
+    )
+    filling = "\x7f" * (limit - len(message.encode()) + more)
+    body = json.dumps({"a": f"\u00e4{filling}"})  # six bytes each: not what comes is measured
+    assert len(body) > 2 * limit
+    store = FaultyStore(MemoryIdempotencyStore(SystemClock(), timedelta(days=1)))
+    with emulated():
+        queues = make_queues()
+        sender = SqsJobSender(lambda: queues.sqs, queues.url, new_id, max_bytes=limit)
+        door = client(parts={"sender": sender, "store": store}, clock=SystemClock())
+        sent = b64encode(body.encode()).decode() if is_base64 else body
+        answered = door.post(body=sent, prefer="respond-async", is_base64=is_base64)
+        assert answered.status == status
+        if status == 202:
+            (received,) = queues.receive(1)
+            assert len(received["Body"].encode()) == limit + more
+        else:
+            assert answered.reason == "too_large"
+            assert answered.body["detail"] == "501 bytes in the queue: at most 500"
+            assert queues.counts() == (0, 0)
+            assert not store.calls
+            assert door.post(body=sent, is_base64=is_base64).status == 200  # at once it is no message
 
 
 def test_an_event_that_is_no_request_is_a_clear_error() -> None:

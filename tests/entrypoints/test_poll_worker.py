@@ -46,7 +46,7 @@ def working(queues: Queues, run: OperationFunction, *, lease: float = 60, **sett
         yield parts
     finally:
         parts.worker.stop()
-        assert parts.worker.wait(parts.worker.clock.now() + timedelta(seconds=10)) == []
+        assert parts.worker.wait(timedelta(seconds=10)) == []
         parts.close()
 
 

@@ -1,5 +1,6 @@
 """Purging by hand and by schedule: bounded, resumable, and never a record that came alive."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -30,6 +31,7 @@ from tests.support.cli import objects, onejob
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 
+ROOT = Path(__file__).parents[2]
 RETENTION = timedelta(seconds=60)
 OVER = timedelta(seconds=-5)
 """Of a store that completes with this retention, every record is over at once."""
@@ -240,6 +242,38 @@ def test_the_clean_up_goes_to_the_end_and_says_what_it_did(
     assert handle({}, Lambda(900)) == {"purged": 0, "seen": 125, "after": None}
 
 
+ODD: list[Any] = [
+    {"S": "2020-01-01T00:00:00Z"},
+    {"B": b"1"},
+    {"N": "1E120"},
+    {"N": "-1"},
+    {"NULL": True},
+    {"BOOL": False},
+    {"L": []},
+    {"M": {}},
+    {"NS": ["1"]},
+]
+
+
+@pytest.mark.parametrize("name", ["expiration", "in_progress_expiration"])
+def test_items_of_others_stop_no_clean_up_and_stay(handle: cleanup.Handler, name: str) -> None:
+    table = boto3.client("dynamodb")
+    for number, odd in enumerate(ODD):
+        for key in (f"order-{number}", str(job(f"order-{number}").key)):
+            table.put_item(TableName=TABLE, Item=_item(0) | {"id": {"S": key}} | {name: odd})
+    table.put_item(TableName=TABLE, Item={"id": {"S": "without anything"}})
+    assert handle({}, Lambda(900)) == {
+        "purged": 125 + NULL_LEASES[name],
+        "seen": 250 + NULL_LEASES[name],
+        "after": None,
+    }
+    assert table.scan(TableName=TABLE)["Count"] == 125 + 2 * len(ODD) + 1 - NULL_LEASES[name]
+
+
+NULL_LEASES = {"expiration": 0, "in_progress_expiration": 2}
+"""A completed record without a lease is one of Powertools."""
+
+
 def test_the_clean_up_stops_before_its_margin_and_the_next_one_goes_on(
     handle: cleanup.Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,3 +305,18 @@ def test_the_handler_is_built_when_lambda_asks(monkeypatch: pytest.MonkeyPatch) 
         vars(cleanup).pop("handler")
     with pytest.raises(AttributeError):
         cleanup.other  # noqa: B018
+
+
+def test_the_scheduled_line_of_the_page_on_stores_purges_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.valkey import emptied, valkey_store
+
+    with emptied() as server:
+        monkeypatch.setenv("IDEMPOTENCY_VALKEY_URL", server.url)
+        for name, retention in (("old", timedelta(seconds=-5)), ("new", timedelta(days=1))):
+            with closing(valkey_store(server.port, SystemClock(), retention)) as store:
+                store.claim(job(name), owner="a", lease=timedelta(microseconds=1))
+        command = re.search(r"uv run onejob (purge .*)", (ROOT / "docs" / "stores.md").read_text())
+        assert command is not None
+        result = onejob(*command[1].split())
+        assert (result.exit_code, result.stdout) == (0, "2 records seen, 1 deleted\n")
+        assert server.client.keys("*") == [f"onejob:{job('new').key}"]

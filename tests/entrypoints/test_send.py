@@ -10,6 +10,7 @@ import boto3
 import pytest
 from typer.testing import Result
 
+from adapters.sqs.job_size import MAX_JOB_BYTES
 from adapters.sqs.sender import SqsSender
 from tests.support.aws import in_process
 from tests.support.aws_faults import AwsFault, aws_requests
@@ -81,6 +82,19 @@ def test_characters_that_sqs_does_not_carry_are_found_before(tmp_path: Path) -> 
     result = send(file_of(tmp_path, '{"job_id":"1","a":"\uffff"}'), url=queue())
     assert "line 1: unreadable_line: a character that SQS does not carry" in result.stderr
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("filling", ["x", "\x7f", "ä"])
+def test_a_line_is_measured_as_it_is_sent_and_leaves_room_for_a_dead_letters_note(tmp_path: Path, filling: str) -> None:
+    url, frame = queue(), len('{"job_id":"1","a":""}')
+    room, size = MAX_JOB_BYTES - frame, len(filling.encode())
+    largest = "x" * (room % size) + filling * (room // size)
+    fit = [f'{{"job_id":"1","a":"{text}"}}' for text in (largest[1:], largest)]
+    assert send(file_of(tmp_path, *fit), url=url).exit_code == 0
+    assert bodies(url) == sorted(fit)
+    result = send(file_of(tmp_path, f'{{"job_id":"1","a":"{largest}x"}}'), url=url)
+    assert f"line 1: too_large: {MAX_JOB_BYTES + 1} bytes in the queue: at most {MAX_JOB_BYTES}" in result.stderr
+    assert (result.exit_code, bodies(url)) == (1, [])
 
 
 def test_a_dry_run_sends_nothing(tmp_path: Path) -> None:

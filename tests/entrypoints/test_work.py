@@ -74,6 +74,7 @@ class Driven:
             "operation": "mine:waits",
             "name": None,
             "lease": timedelta(seconds=60),
+            "longest": timedelta(hours=11),
             "single_host": False,
             "shutdown": timedelta(seconds=10),
             "poll": timedelta(),
@@ -215,7 +216,7 @@ def test_a_receive_loop_that_stands_still_is_not_alive_unless_it_was_told_to_sto
     seconds: float, stopping: bool, alive: bool
 ) -> None:
     clock = FakeClock()
-    worker = SimpleNamespace(moved_at=clock.now(), stopping=stopping, clock=clock)
+    worker = SimpleNamespace(moved_at=clock.monotonic(), stopping=stopping, clock=clock, is_healthy=lambda: True)
     options = SimpleNamespace(poll=timedelta(seconds=20))
     clock.advance(seconds=seconds)
     work: Any = Work(SimpleNamespace(worker=worker), options, Signals())  # type: ignore[arg-type]

@@ -67,13 +67,17 @@ class KillingStore:
         with self.points.around("claim"):
             return self.inner.claim(job, owner=owner, lease=lease)
 
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        with self.points.around("begin"):
+            self.inner.begin(claim, anew=anew)
+
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self.points.around("complete"):
             self.inner.complete(claim, answer)
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def release(self, claim: Claim, error: str, **how: Any) -> None:
         with self.points.around("release"):
-            self.inner.release(claim, error, forget_payload=forget_payload)
+            self.inner.release(claim, error, **how)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         with self.points.around("renew"):
@@ -134,7 +138,7 @@ def run(
         return {"attempt": attempt.number}
 
     @contextmanager
-    def one_beat(lease: Lease, length: timedelta, /) -> Iterator[None]:
+    def one_beat(lease: Lease, length: timedelta, *_: object) -> Iterator[None]:
         if renews:
             store.renew(lease.claim, length)
         yield

@@ -18,6 +18,7 @@ ALARMS = (
     "JobsFailed",
     "StoreUnavailable",
     "LeaseLost",
+    "JobsOverdue",
     "CompletionLost",
     "BurialFailed",
     "Unexpected",
@@ -80,6 +81,7 @@ def test_waiting_as_long_as_three_visibility_timeouts_is_no_alarm() -> None:
     [
         ("StoreUnavailable", 2),
         ("LeaseLost", 1),
+        ("JobsOverdue", 1),
         ("CompletionLost", 1),
         ("BurialFailed", 1),
         ("Unexpected", 1),

@@ -9,7 +9,7 @@ from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
+from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
 
 
 @dataclass
@@ -56,7 +56,8 @@ class ReferenceStore:
             return self._acquire(job, owner, lease, f"{state}, verified {same_scheme}", verified=same_scheme)
         if (old.owner, old.fingerprint) == (owner, job.fingerprint):
             self.situations["claim: found itself"] += 1
-            return Acquired(Claim(job.key, owner, old.attempts, old.epoch), old.last_error)
+            claim = Claim(job.key, owner, old.attempts, old.epoch, old.runs)
+            return Acquired(claim, old.last_error, rejected=old.rejected)
         self.situations[f"claim: busy, verified {same_scheme}"] += 1
         return Busy(old.lease_until, verified=same_scheme)
 
@@ -71,12 +72,33 @@ class ReferenceStore:
             held, status=Status.COMPLETED, answer=answer, expires_at=end, last_seen=self.now()
         )
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        held = self._held(claim, "begin")
+        if held.runs != claim.runs:
+            self.situations["begin: counted already"] += 1
+        elif anew:
+            self.records[claim.key] = replace(held, runs=1, rejected=None)
+        else:
+            self.records[claim.key] = replace(held, runs=held.runs + 1)
+
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
         old = self.records.get(claim.key)
         if old and (old.owner, old.attempts) == (None, claim.attempt):
             self.situations["release: repeated"] += 1
             return
         held = self._held(claim, "release")
+        self.situations[f"release: runs {runs}"] += 1
+        number = {RunCount.SAME: held.runs, RunCount.ONE_MORE: held.runs + 1, RunCount.FIRST: 1}
+        if rejected is None and runs is not RunCount.FIRST:
+            rejected = held.rejected
         self.records[claim.key] = replace(
             held,
             owner=None,
@@ -84,6 +106,8 @@ class ReferenceStore:
             last_error=error or held.last_error,
             fingerprint=None if forget_payload else held.fingerprint,
             last_seen=self.now(),
+            runs=number.get(runs, held.runs - 1),
+            rejected=rejected,
         )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -114,12 +138,23 @@ class ReferenceStore:
             fingerprint=None,
             answer=None,
             epoch=old.epoch + 1,
+            runs=0,
+            rejected=None,
         )
         return self.records[seen.key]
+
+    def restart(self, seen: Record) -> None:
+        old = self.records[seen.key]
+        if (old.status, old.owner, old.attempts, old.epoch) != (seen.status, seen.owner, seen.attempts, seen.epoch):
+            self.situations["restart: changed"] += 1
+            raise RecordChangedError
+        self.situations[f"restart: {old.status}"] += 1
+        self.records[seen.key] = replace(old, runs=0, rejected=None)
 
     def _acquire(self, job: Job, owner: str, lease: timedelta, why: str, *, verified: bool = True) -> ClaimAnswer:
         self.situations[f"claim: acquired, {why}"] += 1
         old, now = self.records.get(job.key), self.now()
+        is_new_life = old is None or "expired" in why
         self.records[job.key] = Record(
             key=job.key,
             job_id=job.job_id,
@@ -133,9 +168,12 @@ class ReferenceStore:
             first_seen=old.first_seen if old else now,
             last_seen=now,
             epoch=old.epoch if old else 1,
+            runs=0 if old is None or is_new_life else old.runs,
+            rejected=None if old is None or is_new_life else old.rejected,
         )
         new = self.records[job.key]
-        return Acquired(Claim(job.key, owner, new.attempts, new.epoch), new.last_error, verified)
+        claim = Claim(job.key, owner, new.attempts, new.epoch, new.runs)
+        return Acquired(claim, new.last_error, verified, new.rejected, why.startswith("lapsed, "))
 
     def _held(self, claim: Claim, write: str) -> Record:
         old = self.records.get(claim.key)
@@ -176,9 +214,14 @@ SITUATIONS = {
     "claim: mismatch, lapsed",
     *(
         f"{write}: {what}"
-        for write in ("complete", "release", "renew")
+        for write in ("begin", "complete", "release", "renew")
         for what in ("landed", "landed late", "refused")
     ),
+    "begin: counted already",
+    *(f"release: runs {runs}" for runs in RunCount),
+    "restart: changed",
+    "restart: COMPLETED",
+    "restart: INPROGRESS",
     "complete: repeated",
     "release: repeated",
     "forget: changed",

@@ -14,7 +14,7 @@ from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, Re
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Claim, ClaimAnswer, Record, Status
+from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount, Status
 from tests.contract.harness import RETENTION, Harness
 from tests.models.reference import ReferenceStore
 from tests.support.jobs import job
@@ -37,8 +37,12 @@ def completion(answer: Answer) -> Write:
     return lambda store, claim: store.complete(claim, answer)
 
 
-def release(error: str, forget: bool) -> Write:
-    return lambda store, claim: store.release(claim, error, forget_payload=forget)
+def release(error: str, forget: bool, runs: RunCount, rejected: str | None) -> Write:
+    return lambda store, claim: store.release(claim, error, forget_payload=forget, runs=runs, rejected=rejected)
+
+
+def beginning(anew: bool) -> Write:
+    return lambda store, claim: store.begin(claim, anew=anew)
 
 
 def renewal(lease: timedelta) -> Write:
@@ -47,7 +51,14 @@ def renewal(lease: timedelta) -> Write:
 
 WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(completion, st.sampled_from(ANSWERS)),
-    st.builds(release, st.sampled_from(["TimeoutError", "KeyError", ""]), st.booleans()),
+    st.builds(
+        release,
+        st.sampled_from(["TimeoutError", "KeyError", ""]),
+        st.booleans(),
+        st.sampled_from(list(RunCount)),
+        st.sampled_from([None, None, "m1", "m2"]),
+    ),
+    st.builds(beginning, st.booleans()),
     st.builds(renewal, st.sampled_from(LEASES)),
 )
 SELDOM = st.sampled_from([False, False, True])
@@ -119,7 +130,7 @@ class StoreMachine(RuleBasedStateMachine):
     def its_holder_writes(self, which: int, write: Write) -> None:
         record = self.model.find(self.jobs[which].key)
         if record is not None and record.owner is not None:
-            self.write(Claim(record.key, record.owner, record.attempts), write)
+            self.write(Claim(record.key, record.owner, record.attempts, record.epoch, record.runs), write)
 
     @rule(claim=Claims, write=WRITES)
     def who_acquired_at_any_time_writes(self, claim: Claim, write: Write) -> None:
@@ -152,6 +163,15 @@ class StoreMachine(RuleBasedStateMachine):
         admin = self.ground.harness.admin
         expected = answer_of(lambda model: model.forget(shown, force=force), self.model)
         assert answer_of(lambda admin: admin.forget(shown, force=force), admin) == expected
+        assert comparable(admin.look(shown.key)) == comparable(self.model.find(shown.key))
+
+    @rule(shown=Shown, seldom=SELDOM)
+    def an_operator_restarts(self, shown: Record, seldom: bool) -> None:
+        record = shown if seldom else self.model.find(shown.key)
+        assert record is not None
+        admin = self.ground.harness.admin
+        expected = answer_of(lambda model: model.restart(record), self.model)
+        assert answer_of(lambda admin: admin.restart(record), admin) == expected
         assert comparable(admin.look(shown.key)) == comparable(self.model.find(shown.key))
 
     @rule(seconds=st.sampled_from([0.001, 1.0, 9.999, 10.001, 61.0]))

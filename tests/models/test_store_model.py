@@ -22,7 +22,7 @@ from tests.contract.harness import STORES
 from tests.models.reference import SITUATIONS
 from tests.models.store_machine import Ground, machine, whole_seconds
 
-LIVES = {"memory": 200, "sqlite": 110, "valkey": 110, "dynamodb (ministack)": 80}
+LIVES = {"memory": 200, "sqlite": 110, "valkey": 110, "dynamodb (ministack)": 110}
 MOTO = "dynamodb (moto)"
 """The same store as over the emulator, on a fake that takes its time: in the long form only."""
 

@@ -155,7 +155,9 @@ class TwoWorkers:
             assert record.owner is not None
             owner = Claim(JOB.key, record.owner, record.attempts)
             assert record.answer == answer_of(owner), "the answer is not its owner's"
-            assert any(run.claim == owner and run.effect_at for run in self.runs), "completed without an effect"
+            fence = record.owner, record.attempts
+            fences = [(run.claim.owner, run.claim.attempt) for run in self.runs if run.effect_at]
+            assert fence in fences, "completed without an effect"
 
     def end(self) -> None:
         """Whatever happened: one more delivery, when every lease is over, finds the job done or does it."""

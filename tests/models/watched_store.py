@@ -79,11 +79,14 @@ class WatchedStore:
                 assert until >= self.world.now(), "told busy, and the lease is over"
         return answer
 
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        self._write("begin", lambda: self.world.store.begin(claim, anew=anew))
+
     def complete(self, claim: Claim, answer: Answer) -> None:
         self._write("complete", lambda: self.world.store.complete(claim, answer))
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        self._write("release", lambda: self.world.store.release(claim, error, forget_payload=forget_payload))
+    def release(self, claim: Claim, error: str, **how: Any) -> None:
+        self._write("release", lambda: self.world.store.release(claim, error, **how))
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         raise AssertionError("nobody renews here")
@@ -122,12 +125,18 @@ def by_the_table(watched: Watched) -> Outcome:
     match name, last:
         case "find", Record(status=Status.COMPLETED, answer=Answer() as answer):
             return Skipped(answer)
+        case "find", Record(status=Status.IN_PROGRESS, lease_until=datetime() as until):
+            return Deferred(until)  # or it would have been claimed
         case "claim", Completed(answer):
             return Skipped(answer)
         case "claim", Busy(until):
             return Deferred(until)
-        case "claim", Acquired() if watched.run and watched.began_at + LEASE <= watched.run.acquired_at:
+        case "release", None if watched.run and watched.raised is None:
             return Failed(Failure.LEASE_LOST)  # the claim took longer than it lasts: nothing ran
+        case "begin", LeaseLostError():
+            return Failed(Failure.LEASE_LOST)
+        case "release", LeaseLostError() if watched.raised is None:
+            return Failed(Failure.LEASE_LOST)
         case "complete", None:
             assert watched.run is not None
             return Executed(answer_of(watched.run.claim))

@@ -50,6 +50,14 @@ class WatchedAdmin:
         forgotten: Record = self._ask("forget", lambda: self.admin.forget(seen, force=force), is_right)
         return forgotten
 
+    def restart(self, seen: Record) -> None:
+        def is_right(before: Record, after: Record | None, now: datetime) -> str | None:
+            if before.key != seen.key or not before.is_same_as(seen):
+                return "another record, or one that had changed"
+            return None if after == replace(before, runs=0, rejected=None) else "changed more than the runs"
+
+        self._ask("restart", lambda: self.admin.restart(seen), is_right)
+
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         def is_right(before: Record, after: Record | None, now: datetime) -> str | None:
             if after is not None:
@@ -98,6 +106,13 @@ class WatchedAdmin:
             last.deleted_by = self.process
             oracle.deleted_record(key)
             return
+        number = len(oracle.attempts[key])
+        if after.epoch == before.epoch:
+            oracle.faults["restarted"] += 1
+            is_under_way = after.is_held and not last.counted  # it will be counted in the new life
+            oracle.lives[key].begins(number - 1 if is_under_way else number)
+            return
+        oracle.lives[key].begins(number)
         last.was_forgotten = True
         self.forgotten_at[key] = next(self.order)
         is_held = before.status is Status.IN_PROGRESS and before.lease_until != RELEASED
@@ -116,6 +131,8 @@ def _not_forgotten(before: Record, after: Record, expires_at: datetime) -> str |
         expires_at=expires_at,
         fingerprint=None,
         answer=None,
+        runs=0,
+        rejected=None,
         attempts=before.attempts,
         last_error=before.last_error,
         first_seen=before.first_seen,

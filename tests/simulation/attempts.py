@@ -31,6 +31,8 @@ class AttemptSeen:
     fingerprint: str | None
     last_error: str | None
     started: bool = False
+    counted: bool = False
+    """Its run is in the record's number."""
     careful: bool = False
     big: bool = False
     raised: str | None = None

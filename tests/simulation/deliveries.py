@@ -247,7 +247,8 @@ def _bounds(outcome: Outcome | None, receives: int, decided: datetime) -> tuple[
         case Failed(Failure.NOT_STARTED):
             return UNSTARTED
         case Deferred(until):
+            doubled = min(4 * 43_200, 2 ** min(receives - 1, 20))
             lease = ceil((until - decided).total_seconds()) + 1
-            return max(least, lease), max(most, lease)
+            return min(doubled / 2, max(lease, doubled / 8)), min(doubled, max(lease, doubled / 4)) + 1
         case _:
             return least, most

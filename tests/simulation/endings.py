@@ -10,7 +10,8 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.events import Trace
 from domain.record import Record, Status
 from tests.simulation.attempts import AttemptSeen, may_lapse
-from tests.simulation.plan import MAX_ATTEMPTS, STALE_FOR
+from tests.simulation.lives import Lives
+from tests.simulation.plan import STALE_FOR
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Oracle
@@ -42,7 +43,8 @@ class Ending:
             case Skipped(answer):
                 return self._answered(answer)
             case Deferred(until):
-                leases = (record.lease_until for record in self._stood_there() if record.status is Status.IN_PROGRESS)
+                old = STALE_FOR if self.trace.delivery.is_redelivery else 0
+                leases = (one.lease_until for one in self._stood_there(old) if one.status is Status.IN_PROGRESS)
                 return None if until in leases else f"deferred until {until}, when no lease ends"
             case Rejected() as rejected:
                 return self._rejected(rejected) if self.seen is None else self._given_up(rejected, self.seen)
@@ -51,13 +53,14 @@ class Ending:
 
     def _ran_too_often(self) -> bool:
         """A first receive buys one run."""
-        seen = self.seen
-        return (
-            seen is not None
-            and seen.started
-            and seen.claim.attempt > MAX_ATTEMPTS
-            and self.trace.delivery.is_redelivery
-        )
+        seen, delivery = self.seen, self.trace.delivery
+        if seen is None or not seen.started or not delivery.is_redelivery or not delivery.counts_runs:
+            return False
+        return self._lives.must_be_exhausted(delivery.message_id, seen)
+
+    @property
+    def _lives(self) -> Lives:
+        return self.oracle.lives[self.trace.job.key]
 
     def _answered(self, answer: Answer) -> str | None:
         """Only by a record of the same payload whose retention runs, by the clock of who asks."""
@@ -107,15 +110,17 @@ class Ending:
             return "rejected by a worker that had lost its lease"
         if seen.raised == "PermanentError":
             wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
-        elif seen.started or attempt <= MAX_ATTEMPTS or not self.trace.delivery.is_redelivery:
-            return f"attempt {attempt} was rejected as {rejected.reason}"
+        elif seen.started or not self._lives.may_be_exhausted(self.trace.delivery.message_id):
+            return f"attempt {attempt} was rejected as {rejected.reason}, and had not begun its runs"
         else:
             detail = "" if seen.last_error else "killed or timed out"
             wanted = Rejected("attempts_exhausted", detail, seen.last_error, attempt)
-        return self._given_back(seen) if rejected == wanted else f"expected {wanted}, got {rejected}"
+        if not seen.released:
+            return "rejected, and its release has not landed"
+        return None if rejected == wanted else f"expected {wanted}, got {rejected}"
 
     def _given_back(self, seen: AttemptSeen) -> str | None:
-        if seen.released or self.oracle.tries.are_used_up("release", seen.claim.owner, self.now):
+        if seen.released or self.oracle.tries.are_used_up("release", seen.claim.owner, self.now, beats=seen.beats):
             return None
         return f"attempt {seen.claim.attempt} ended without effect and was not released"
 
@@ -141,9 +146,12 @@ class Ending:
             case Failure.NOT_STARTED:
                 is_late = self.last_try is not None and self.now >= self.last_try and not seen.started
                 return self._given_back(seen) if is_late else "there was time to start, or it was"
+            case Failure.STORE_UNAVAILABLE:
+                was_to_be_rejected = seen.raised == "PermanentError" or not seen.started
+                return self._given_back(seen) if was_to_be_rejected else "it ran, and is told as never begun"
             case Failure.COMPLETION_LOST:
                 seen.completion_lost = True
-                is_right = self.oracle.tries.are_used_up("complete", seen.claim.owner, self.now)
+                is_right = self.oracle.tries.are_used_up("complete", seen.claim.owner, self.now, beats=seen.beats)
                 return None if is_right else "a completion was given up while there was time"
             case Failure.LEASE_LOST:
                 if seen.started and not (seen.write_refused or seen.renewal_refused):

@@ -9,10 +9,12 @@ from domain.attempt import Attempt
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.events import Trace
-from domain.record import Acquired, Claim, Record
+from domain.record import Acquired, Claim, Record, RunCount
+from tests.simulation import spec
 from tests.simulation.attempts import FORGOTTEN, AttemptSeen, may_lapse, window
 from tests.simulation.deliveries import Deliveries
 from tests.simulation.endings import Ending, name_of
+from tests.simulation.lives import Lives
 from tests.simulation.plan import PAYLOADS, Identity, Plan
 from tests.simulation.spec import Transition
 from tests.simulation.tries import StoreTries
@@ -38,6 +40,7 @@ class Oracle:
 
     versions: dict[JobKey, list[tuple[int, Record | None]]] = field(default_factory=dict)
     first_of_life: dict[JobKey, int] = field(default_factory=dict)
+    lives: dict[JobKey, Lives] = field(default_factory=dict)
 
     def fail(self, what: str) -> None:
         raise Violation(what)
@@ -60,6 +63,7 @@ class Oracle:
         if self.identities.setdefault(job.key, (job.tenant, job.job_id)) != (job.tenant, job.job_id):
             self.fail(f"{job.tenant} {job.job_id} has the key of another job")
         all_of_it = self.attempts.setdefault(job.key, [])
+        lives = self.lives.setdefault(job.key, Lives(all_of_it))
         known = {one.claim.attempt: one for one in all_of_it[self.first_of_life.get(job.key, 0) :]}
         if claim.attempt in known:
             if known[claim.attempt].claim.owner != claim.owner:
@@ -71,6 +75,8 @@ class Oracle:
             self.fail(f"a lease until {record.lease_until}; invocation and grace end at {lease_end}")
         if all_of_it:
             all_of_it[-1].is_taken_over(seen.before, self.world.now, process)
+        if seen.before is None or spec.is_forgotten(seen.before, seen.now):
+            lives.begins(len(all_of_it))
         until = record.lease_until
         attempt = AttemptSeen(claim, len(all_of_it), process, until, until, record.fingerprint, record.last_error)
         all_of_it.append(attempt)
@@ -90,16 +96,29 @@ class Oracle:
         self.stored.setdefault(claim.key, {}).setdefault(answer, []).append(seen)
         seen.completed, seen.completed_expires_at = True, record.expires_at
 
-    def released(self, claim: Claim, error: str, forget_payload: bool) -> None:
+    def counted(self, claim: Claim) -> None:
+        """A run, before it begins."""
+        self.faults["counted first"] += 1
+        self.by_fence[claim.owner, claim.attempt].counted = True
+
+    def released(self, claim: Claim, told: spec.Released) -> None:
         seen = self.by_fence[claim.owner, claim.attempt]
+        if told.runs is RunCount.UNDONE:
+            seen.counted = False
+        elif told.runs is not RunCount.SAME and not seen.released:
+            if not seen.started or seen.counted:
+                self.fail(f"attempt {claim.attempt} is counted as a run, and did not run or is counted already")
+            seen.counted = True
         seen.released = True
+        if told.rejected is not None:
+            self.lives[claim.key].begins(seen.number_in_all + 1, told.rejected)
         if seen.effect_at is not None:
             self.fail("released after its effect: the next one would repeat it")
         if seen.interrupted:
             self.fail("released though it was interrupted: nobody knows how far it came")
-        if error != (seen.raised or seen.last_error or ""):
-            self.fail(f"released as {error}, and what was raised is {seen.raised or seen.last_error}")
-        if forget_payload != (seen.raised == "PermanentError"):
+        if told.error != (seen.raised or seen.last_error or ""):
+            self.fail(f"released as {told.error}, and what was raised is {seen.raised or seen.last_error}")
+        if told.forget_payload != (seen.raised == "PermanentError"):
             self.fail("a release forgets the payload after a permanent error, and only then")
 
     def write_refused(self, claim: Claim) -> None:
@@ -171,6 +190,7 @@ class Unwatched(Oracle):
     ) -> None: ...
     def deleted_record(self, key: JobKey) -> None: ...
     def completed(self, claim: Claim, answer: Answer, record: Record) -> None: ...
-    def released(self, claim: Claim, error: str, forget_payload: bool) -> None: ...
+    def counted(self, claim: Claim) -> None: ...
+    def released(self, claim: Claim, told: spec.Released) -> None: ...
     def write_refused(self, claim: Claim) -> None: ...
     def renewed(self, claim: Claim, record: Record) -> None: ...

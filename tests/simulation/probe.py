@@ -8,7 +8,7 @@ from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
-from domain.record import Acquired, Claim, Record, Status
+from domain.record import Acquired, Claim, Record, RunCount, Status
 from tests.simulation.oracle import Unwatched
 from tests.simulation.store import WorkerStore
 from tests.simulation.tries import Unbounded
@@ -61,13 +61,21 @@ class Probe(Worker):
                 self.claims.append(answer.claim)
             return
         claim = chance.choice(self.claims)
-        match chance.randint(0, 3):
+        match chance.randint(0, 4):
             case 0:
                 self.store.complete(claim, chance.choice((Answer("1"), Answer("null"), Answer("null", "too large"))))
             case 1:
-                self.store.release(claim, chance.choice(("OSError", "")), forget_payload=chance.random() < 0.3)
+                self.store.release(
+                    claim,
+                    chance.choice(("OSError", "")),
+                    forget_payload=chance.random() < 0.3,
+                    runs=chance.choice(tuple(RunCount)),
+                    rejected=chance.choice((None, "m1", "m2")),
+                )
             case 2:
                 self.store.renew(claim, timedelta(seconds=chance.choice((1, 6))))
+            case 3:
+                self.store.begin(claim, anew=chance.random() < 0.5)
             case _:
                 self.store.find(claim.key)
 

@@ -1,6 +1,6 @@
 """A worker without a deadline, whose lease is renewed while it works: what `onejob run` is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ class Runner(Worker):
                     job,
                     lease=RUNNER_LEASE,
                     deadline=None,
-                    delivery=Delivery(receives, f"runner-{planned.job_id}"),
+                    delivery=Delivery(receives, f"runner-{planned.job_id}", counts_runs=False),
                 )
                 if not isinstance(outcome, Deferred | Failed):
                     break
@@ -54,7 +54,9 @@ class Runner(Worker):
             self.stop_if_lost(attempt, seen)
 
     @contextmanager
-    def heartbeat(self, lease: Lease, length: timedelta) -> Iterator[None]:
+    def heartbeat(
+        self, lease: Lease, length: timedelta, _until: datetime | None, _overdue: Callable[[], None]
+    ) -> Iterator[None]:
         beat = _Beat()
         self.oracle.by_fence[lease.claim.owner, lease.claim.attempt].beats = True
         self.world.spawn(self, partial(self._beat, beat, lease, length))

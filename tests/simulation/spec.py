@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.job import Job
-from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
+from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
 
 type Result = ClaimAnswer | Record | Exception | None
 
@@ -27,12 +27,22 @@ class Transition:
     result: Result
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What a release was told. `runs` is how the number of runs changes, `rejected` the message rejected with it."""
+
+    error: str
+    forget_payload: bool
+    runs: RunCount
+    rejected: str | None
+
+
 def _lease_is_over(record: Record, now: datetime) -> bool:
     assert record.lease_until is not None
     return record.lease_until < now
 
 
-def _is_forgotten(record: Record, now: datetime) -> bool:
+def is_forgotten(record: Record, now: datetime) -> bool:
     """A live lease is judged before retention."""
     return record.expires_at < now and (record.status is not Status.IN_PROGRESS or _lease_is_over(record, now))
 
@@ -43,7 +53,7 @@ def _is_comparable(record: Record, job: Job) -> bool:
 
 def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | None:
     before, result, now = seen.before, seen.result, seen.now
-    if before is None or _is_forgotten(before, now):
+    if before is None or is_forgotten(before, now):
         return _taken(seen, job, owner, lease)
     if _is_comparable(before, job) and before.fingerprint != job.fingerprint:
         return _unchanged(seen) or (None if isinstance(result, Mismatch) else f"expected Mismatch, got {result}")
@@ -58,6 +68,8 @@ def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | Non
     if before.owner == owner and before.fingerprint == job.fingerprint:
         if not isinstance(result, Acquired) or result.claim.attempt != before.attempts:
             return f"a claim did not recognise itself: {result}"
+        if (result.claim.runs, result.rejected) != (before.runs, before.rejected):
+            return f"a claim that recognised itself has another number of runs: {result}"
         return _unchanged(seen)
     if not isinstance(result, Busy) or result.until != before.lease_until:
         return f"expected Busy until {before.lease_until}, got {result}"
@@ -85,7 +97,14 @@ def _taken(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | No
         known = (before.first_seen, before.epoch) if before else (now, 1)
         if (after.first_seen, after.epoch) != known or after.last_seen != now or result.claim.epoch != after.epoch:
             return f"first or last time seen, or the epoch: {after} after {before}"
-    if result.verified != (before is None or _is_forgotten(before, now) or _is_comparable(before, job)):
+    is_new_life = before is None or is_forgotten(before, now)
+    life = (0, None) if before is None or is_new_life else (before.runs, before.rejected)
+    if not life == (after.runs, after.rejected) == (result.claim.runs, result.rejected):
+        return f"runs and rejected message: expected {life}, got {after} and {result}"
+    was_left = before is not None and not is_new_life and before.lease_until != RELEASED
+    if result.after_lapse != was_left:
+        return f"the attempt before was ended, or was not: {result} after {before}"
+    if result.verified != (before is None or is_forgotten(before, now) or _is_comparable(before, job)):
         return f"the payloads were compared, or were not: {result}"
     return None
 
@@ -134,16 +153,30 @@ def complete(seen: Transition, held: Claim, answer: Answer) -> str | None:
     return _refused(seen)
 
 
-def release(seen: Transition, held: Claim, error: str, forget_payload: bool) -> str | None:
+def begin(seen: Transition, held: Claim, anew: bool) -> str | None:
+    before = seen.before
+    if before is None or not _is_held(before, held):
+        return _refused(seen)
+    if before.runs != held.runs:  # it landed before, or an operator set the count back
+        return _repeated(seen)
+    expected = replace(before, runs=1, rejected=None) if anew else replace(before, runs=before.runs + 1)
+    return _lands(seen, expected)
+
+
+def release(seen: Transition, held: Claim, told: Released) -> str | None:
     before = seen.before
     if before is not None and _is_held(before, held):
+        is_first = told.runs is RunCount.FIRST
+        changes = {RunCount.SAME: 0, RunCount.ONE_MORE: 1, RunCount.UNDONE: -1}
         expected = replace(
             before,
             owner=None,
             lease_until=RELEASED,
-            last_error=error or before.last_error,
-            fingerprint=None if forget_payload else before.fingerprint,
+            last_error=told.error or before.last_error,
+            fingerprint=None if told.forget_payload else before.fingerprint,
             last_seen=seen.now,
+            runs=1 if is_first else before.runs + changes[told.runs],
+            rejected=told.rejected or (None if is_first else before.rejected),
         )
         return _lands(seen, expected)
     if (

@@ -10,12 +10,12 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import Acquired, Claim, ClaimAnswer, Record
+from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount
 from tests.simulation import spec
 from tests.simulation.backends import Backend, Do
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, LONG_RETENTION, STALE_FOR, Plan
-from tests.simulation.spec import Transition
+from tests.simulation.spec import Released, Transition
 from tests.simulation.world import Process, World, moment, tick_of
 
 type Check = Callable[[Transition], str | None]
@@ -60,14 +60,38 @@ class WorkerStore:
             self.oracle.fail("an answer is larger than the store takes")
         self._write("complete", claim, lambda store: store.complete(claim, answer), check)
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def begin(self, claim: Claim, *, anew: bool) -> None:
         def check(seen: Transition) -> str | None:
-            wrong = spec.release(seen, claim, error, forget_payload)
+            wrong = spec.begin(seen, claim, anew)
             if wrong is None and seen.result is None:
-                self.oracle.released(claim, error, forget_payload)
+                self.oracle.counted(claim)
             return wrong
 
-        self._write("release", claim, lambda store: store.release(claim, error, forget_payload=forget_payload), check)
+        self._write("begin", claim, lambda store: store.begin(claim, anew=anew), check)
+
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
+        told = Released(error, forget_payload, runs, rejected)
+
+        def check(seen: Transition) -> str | None:
+            wrong = spec.release(seen, claim, told)
+            if wrong is None and seen.result is None:
+                self.oracle.released(claim, told)
+            return wrong
+
+        self._write(
+            "release",
+            claim,
+            lambda store: store.release(claim, error, forget_payload=forget_payload, runs=runs, rejected=rejected),
+            check,
+        )
 
     def _write(self, name: str, claim: Claim, do: Do, check: Check) -> None:
         try:

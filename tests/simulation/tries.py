@@ -53,13 +53,15 @@ class StoreTries:
     def answered(self, name: str, owner: str) -> None:
         self.known.pop((name, owner), None)
 
-    def are_used_up(self, name: str, owner: str, now: datetime) -> bool:
-        """The last try failed just now, and there was no other: number or time did not allow it."""
+    def are_used_up(self, name: str, owner: str, now: datetime, *, beats: bool = False) -> bool:
+        """The last try failed just now, and there was no other: number or time did not allow it. Who has a heartbeat
+        may have waited since, for a renewal that was under way.
+        """
         tries = self.known.get((name, owner))
-        if tries is None or tries.failed_at != now:
+        if tries is None or tries.failed_at is None or (tries.failed_at != now and not beats):
             return False
         ends = tries.ends(name)
-        is_late = ends is not None and now + LONGEST_PAUSE > ends
+        is_late = ends is not None and tries.failed_at + LONGEST_PAUSE > ends
         return is_late or (name != "complete" and tries.number >= MOST)
 
 

@@ -14,6 +14,7 @@ from domain.job_factory import JobFactory
 from domain.operation import Operation, Operations
 from domain.outcome import Rejected
 from domain.ports.events import Trace
+from domain.record import Claim
 from domain.service import JobService
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.backends import Backend
@@ -215,6 +216,12 @@ class Worker(Process):
 
     def release_failed(self, job: Job, error: Exception) -> None:
         self.oracle.faults["release failed"] += 1
+
+    def overdue(self, job: Job, claim: Claim) -> None:
+        self.oracle.faults["overdue"] += 1
+
+    def threads_refused(self, purpose: str, had: int) -> None:
+        self.oracle.faults["threads refused"] += 1
 
     def flush(self) -> None: ...
 

@@ -29,11 +29,14 @@ class FaultyStore:
         answer: ClaimAnswer = self._do("claim", lambda: self.inner.claim(job, owner=owner, lease=lease))
         return answer
 
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        self._do("begin", lambda: self.inner.begin(claim, anew=anew))
+
     def complete(self, claim: Claim, answer: Answer) -> None:
         self._do("complete", lambda: self.inner.complete(claim, answer))
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        self._do("release", lambda: self.inner.release(claim, error, forget_payload=forget_payload))
+    def release(self, claim: Claim, error: str, **how: Any) -> None:
+        self._do("release", lambda: self.inner.release(claim, error, **how))
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         self._do("renew", lambda: self.inner.renew(claim, lease))

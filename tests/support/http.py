@@ -135,10 +135,18 @@ class Client:
         assert not answer["isBase64Encoded"]
         return Answered(answer["statusCode"], answer["headers"], answer["body"])
 
-    def post(self, key: str | None = '"job-001"', body: str = "{}", *, query: str = "", **headers: str) -> Answered:
+    def post(
+        self,
+        key: str | None = '"job-001"',
+        body: str = "{}",
+        *,
+        query: str = "",
+        is_base64: bool = False,
+        **headers: str,
+    ) -> Answered:
         told = {"content-type": "application/json"} | ({} if key is None else {"idempotency-key": key})
         told |= {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.call("POST", "/jobs", headers=told, body=body, query=query)
+        return self.call("POST", "/jobs", headers=told, body=body, query=query, is_base64=is_base64)
 
     def get(self, job_id: str = "job-001", **parts: Any) -> Answered:
         return self.call("GET", f"/jobs/{job_id}", **parts)

@@ -8,6 +8,7 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operation, OperationFunction, Operations
 from domain.ports.events import Trace
+from domain.record import Claim
 from domain.strict_json import Json
 
 
@@ -35,6 +36,7 @@ class RecordedEvents:
     traces: list[Trace] = field(default_factory=list)
     unverified: list[Job] = field(default_factory=list)
     failed_releases: list[Exception] = field(default_factory=list)
+    overdue_attempts: list[Claim] = field(default_factory=list)
 
     def finished(self, trace: Trace) -> None:
         self.traces.append(trace)
@@ -44,3 +46,6 @@ class RecordedEvents:
 
     def release_failed(self, job: Job, error: Exception) -> None:
         self.failed_releases.append(error)
+
+    def overdue(self, job: Job, claim: Claim) -> None:
+        self.overdue_attempts.append(claim)

@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -17,6 +16,8 @@ from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeart
 from adapters.sqs.polling.worker import PollWorker
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.system import SystemClock
+from adapters.threads.pool import ThreadPool
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.operation import OperationFunction
 from tests.support.jobs import answer_ok
 from tests.support.sqs import RecordedPollEvents, Worker, event
@@ -76,24 +77,33 @@ class MemoryQueue:
 class Poller:
     """The worker, its queue, and what it told."""
 
-    def __init__(self, run: OperationFunction = answer_ok, *, concurrency: int = 10) -> None:
+    def __init__(
+        self,
+        run: OperationFunction = answer_ok,
+        *,
+        concurrency: int = 10,
+        threads: Threads = SYSTEM_THREADS,
+        longest: timedelta | None = None,
+    ) -> None:
         self.behind = Worker(run, threads=1)
         self.queue = MemoryQueue()
         self.events = RecordedPollEvents()
         clock = SystemClock()
-        self.visibility = VisibilityHeartbeat(self.queue.try_to_hide, self.events, clock, LEASE)
-        self.threads = ThreadPoolExecutor(concurrency)
+        self.visibility = VisibilityHeartbeat(self.queue.try_to_hide, self.events, clock, LEASE, threads)
         self.worker = PollWorker(
             batches=replace(
                 self.behind.batches, queue=HeldQueue(self.behind.queue, self.visibility), events=self.events
             ),
             receive=self.queue.receive,
             visibility=self.visibility,
-            deletions=Deletions(self.queue.try_to_delete, self.visibility.let_go, self.events, clock, lambda: 0.0),
+            deletions=Deletions(
+                self.queue.try_to_delete, self.visibility.let_go, self.events, clock, lambda: 0.0, threads
+            ),
             events=self.events,
-            threads=self.threads,
-            concurrency=concurrency,
+            pool=ThreadPool(concurrency, threads),
             lease=LEASE,
+            longest=longest,
+            threads=threads,
             clock=clock,
             jitter=lambda: 0.0,
         )
@@ -109,7 +119,7 @@ class Poller:
     def stop(self, seconds: float = WITHIN_SECONDS) -> list[str]:
         """What still runs after so long."""
         self.worker.stop()
-        left = self.worker.wait(self.worker.clock.now() + timedelta(seconds=seconds))
+        left = self.worker.wait(timedelta(seconds=seconds))
         return [message.message_id for message in left]
 
 
@@ -120,4 +130,3 @@ def polling(poller: Poller) -> Iterator[Poller]:
         yield poller
     finally:
         poller.stop()
-        poller.threads.shutdown()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 from adapters.system import SystemClock
 from domain.attempt import Attempt
@@ -50,9 +51,9 @@ class World:
         if first_sent is not None:
             note["first_sent"] = round(first_sent.timestamp() * 1000)
         attribute: Any = {"onejob": {"DataType": "String", "StringValue": json.dumps({"reason": "broken", **note})}}
-        self.queues.sqs.send_message(
-            QueueUrl=self.queues.dead_letter_url, MessageBody=body, MessageAttributes=attribute
-        )
+        url = self.queues.dead_letter_url
+        fifo: Any = {"MessageGroupId": "g", "MessageDeduplicationId": uuid4().hex} if url.endswith(".fifo") else {}
+        self.queues.sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attribute, **fifo)
 
     def redrive(self, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
         result = onejob("dlq", "redrive", "--json", *arguments)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.crew import ThreadCrew
 from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.system import SystemClock
+from adapters.threads.crew import ThreadCrew
 from domain.attempt import Attempt
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -125,6 +125,9 @@ class RecordedBatchEvents(RecordedEvents):
 
     def no_time_to_start(self, message_count: int) -> None:
         self.told.append(("no_time_to_start", message_count))
+
+    def threads_refused(self, purpose: str, had: int) -> None:
+        self.told.append(("threads_refused", (purpose, had)))
 
     def flush(self) -> None:
         self.flushed += 1

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -63,6 +63,7 @@ class Server:
 
     folder: Path
     options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
     port: int = 0
     process: "subprocess.Popen[bytes] | None" = None
     asking: "Valkey | None" = field(default=None, repr=False)
@@ -85,7 +86,11 @@ class Server:
         ours = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [*with_parent, binary(), *ours, *self.options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*with_parent, binary(), *ours, *self.options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | self.environment,
             )
         deadline = time.monotonic() + READY_WITHIN_SECONDS
         while not self._is_ready():
@@ -118,16 +123,51 @@ class Server:
 
 
 @contextmanager
-def started(*options: str) -> Iterator[Server]:
+def started(*options: str, environment: dict[str, str] | None = None) -> Iterator[Server]:
     """A server of one's own."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder), options)
+        server = Server(Path(folder), options, environment or {})
         server.start()
         try:
             yield server
         finally:
             server.client.close()
             server.kill()
+
+
+@contextmanager
+def with_own_clock() -> Iterator[tuple[Server, Callable[[timedelta], None]]]:
+    """A server whose wall clock can be stepped, and what sets how far it is off. Skips the test without libfaketime."""
+    folders = "lib*/faketime", "lib*/*/faketime"
+    libraries = [path for folder in folders for path in Path("/usr").glob(f"{folder}/libfaketimeMT.so.1")]
+    if not libraries:
+        pytest.skip("there is no libfaketime to step a server's clock with")
+    with tempfile.TemporaryDirectory() as folder:
+        offset = Path(folder) / "offset"
+
+        def write(by: timedelta) -> None:
+            new = offset.with_suffix(".new")
+            new.write_text(f"{by.total_seconds():+.0f}")
+            new.replace(offset)
+
+        write(timedelta(0))
+        faked = {
+            "LD_PRELOAD": str(libraries[0]),
+            "FAKETIME_TIMESTAMP_FILE": str(offset),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+        with started(environment=faked) as server:
+
+            def set_off(by: timedelta) -> None:
+                write(by)
+                deadline = time.monotonic() + READY_WITHIN_SECONDS
+                while abs(server.client.time()[0] - time.time() - by.total_seconds()) > 60:
+                    assert time.monotonic() < deadline, "the clock of the server was not stepped"
+                    time.sleep(0.005)
+
+            yield server, set_off
 
 
 @cache
@@ -163,8 +203,8 @@ def valkey_admin(port: int, clock: Clock, retention: timedelta, *, replicas: int
     return ValkeyStoreAdmin(valkey_client(port), clock, retention, replicas=replicas)
 
 
-def valkey_client(port: int, *, read_timeout: timedelta = PATIENT, database: int = 0) -> Valkey:
-    url = f"redis://127.0.0.1:{port}/{database}"
+def valkey_client(port: int, *, read_timeout: timedelta = PATIENT, database: int = 0, user: str = "") -> Valkey:
+    url = f"redis://{f'{user}:x@' if user else ''}127.0.0.1:{port}/{database}"
     return client_of(url, connections=32, connect_timeout=PATIENT, read_timeout=read_timeout)
 
 

@@ -102,9 +102,8 @@ def status_reply(job_id: str, record: Record, now: datetime) -> Reply:
     }
     if record.answer is not None and not record.in_progress:
         told |= {"answer": record.answer.value, "answer_omitted": record.answer.omitted}
-    return Reply(
-        200, json.dumps({name: value for name, value in told.items() if value is not None or name == "answer"})
-    )
+    body = {name: value for name, value in told.items() if value is not None or name == "answer"}
+    return Reply(200, json.dumps(body, separators=(",", ":"), ensure_ascii=False))  # no longer than it was stored
 
 
 def location(job: Job, base: str) -> str:

@@ -21,6 +21,7 @@ from adapters.http.problems import (
     FAILED,
     KEY_REUSED,
     NOT_FOUND,
+    TOO_LARGE,
     UNAVAILABLE,
     UNKNOWN_OPERATION,
     HttpProblemError,
@@ -46,7 +47,11 @@ PERHAPS_SENT: Final = "The job may be in the queue all the same. Send the same r
 class JobSender(Protocol):
     """A queue that a worker reads."""
 
-    def send(self, message: dict[str, Json], group: str) -> str | None:
+    def body(self, message: dict[str, Json]) -> str:
+        """Return the text that is sent for this message. Raises `InvalidJobError` if the queue does not take it."""
+        ...
+
+    def send(self, body: str, group: str) -> str | None:
         """Send one job message; on a FIFO queue in that group. It may arrive twice.
 
         Answers the error's name if it was not sent, or may not have been.
@@ -90,7 +95,7 @@ class HttpDoor:
             if self.sender is not None and prefers_async(request.headers.get("prefer")):
                 return self._enqueue(self.sender, job, message, request.base)
             lease = invocation_end + self.grace - self.clock.now()
-            outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery())
+            outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery(counts_runs=False))
             return outcome_reply(outcome, self.clock.now())
         except HttpProblemError as problem:
             return self._problem(problem, request)
@@ -122,12 +127,16 @@ class HttpDoor:
 
     def _enqueue(self, sender: JobSender, job: Job, message: dict[str, Json], base: str) -> Reply:
         """What is done already, or asked for otherwise, is answered at once; a worker sees to all else."""
+        try:
+            body = sender.body(message)
+        except InvalidJobError as refused:
+            raise HttpProblemError(TOO_LARGE, refused.reason, refused.detail) from None
         match judge(self._ask_store(job), job, "", self.clock.now()):
             case Completed(answer):
                 return answer_reply(answer, replayed=True)
             case Mismatch():
                 raise HttpProblemError(KEY_REUSED)
-        if error := sender.send(message, job.key.digest):
+        if error := sender.send(body, job.key.digest):
             raise HttpProblemError(UNAVAILABLE, "queue_unavailable", PERHAPS_SENT, retry_after(OUTAGE), error)
         return accepted_reply(job, base)
 

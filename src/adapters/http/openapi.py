@@ -84,7 +84,7 @@ def _submit() -> Json:
         ],
         "requestBody": {
             "required": True,
-            "description": "The payload, at most 262,144 bytes.",
+            "description": "The payload, at most 262,144 bytes. For a queue it is measured again, as it is sent.",
             "content": {JSON: {"schema": {"type": "object", "properties": dict.fromkeys(RESERVED, False)}}},
         },
         "responses": {

@@ -55,7 +55,13 @@ STILL_RUNNING: Final = ProblemType(
     "Send the same request again after `Retry-After`: it is answered when the first is done.",
     retryable=True,
 )
-TOO_LARGE: Final = ProblemType("too_large", 413, "The body is too large", "A payload may have 262,144 bytes.")
+TOO_LARGE: Final = ProblemType(
+    "too_large",
+    413,
+    "The body is too large",
+    "A payload may have 262,144 bytes; with `Prefer: respond-async` the message that is made of it has a limit of its "
+    "own, which `detail` names.",
+)
 NOT_JSON: Final = ProblemType(
     "not_json_content", 415, "The body is not declared as JSON", "Send `Content-Type: application/json`, in UTF-8."
 )

@@ -14,7 +14,7 @@ from domain.errors import InvalidJobError
 from domain.strict_json import Json, parse
 
 MAX_BODY_BYTES: Final = 262_144
-"""However it is written for a queue, it fits into SQS's 1 MiB."""
+"""Of a payload as it comes. What is made of it for a queue is measured by who sends it."""
 
 RESERVED: Final = ("job_id", "operation", "tenant")
 """A message has these beside the payload's members: from a payload they would be another job, or another's."""

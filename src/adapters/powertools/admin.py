@@ -7,12 +7,12 @@ from typing import Final
 
 from adapters.powertools.layer import FencedDynamoDBPersistenceLayer, FenceLostError
 from adapters.powertools.reading import to_record, translated
-from adapters.powertools.record import FencedRecord, to_ms, to_seconds
+from adapters.powertools.record import FencedRecord, check, to_ms, to_seconds
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record, refusal_to_forget
+from domain.record import Record, record_changed, refusal_to_forget
 
 PAGE: Final = 1000
 """Records a request, or a megabyte: what comes first."""
@@ -43,21 +43,22 @@ class DynamoDBStoreAdmin:
                 return
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
-        wanted = FencedRecord(
-            idempotency_key=str(seen.key),
-            status=seen.status,
-            owner=seen.owner,
-            attempts=seen.attempts,
-            epoch=seen.epoch,
-        )
         expiry = to_seconds(self._clock.now() + self._retention)
+        self.look(seen.key)  # the condition compares a fence: what else is foreign, it would overwrite
         with translated(seen.key):
             try:
-                forgotten = self._layer.forget_record(wanted, expiry, force=force)
+                forgotten = self._layer.forget_record(_as_seen(seen), expiry, force=force)
             except FenceLostError as lost:
                 found = None if lost.found is None else to_record(lost.found, seen.key)
                 raise refusal_to_forget(found, seen) from lost
             return to_record(forgotten, seen.key)
+
+    def restart(self, seen: Record) -> None:
+        with translated(seen.key):
+            try:
+                self._layer.restart_record(_as_seen(seen))
+            except FenceLostError as lost:
+                raise record_changed(seen) from lost
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         now = self._clock.now()
@@ -68,14 +69,26 @@ class DynamoDBStoreAdmin:
         return Purged(len(page), deleted, after)
 
     def _page(self, after: str | None, limit: int) -> tuple[list[FencedRecord], str | None]:
-        """Without what is no record at all."""
+        """Records of onejob and Powertools; whatever else is there is passed over."""
         with translated("the table"):
             items, after = self._layer.scan_items(after, limit)
         records = []
         for item in items:
             with suppress(ForeignRecordError), translated("an item"):
-                records.append(self._layer.to_record(item))
+                record = self._layer.to_record(item)
+                check(record)
+                records.append(record)
         return records, after
+
+
+def _as_seen(seen: Record) -> FencedRecord:
+    return FencedRecord(
+        idempotency_key=str(seen.key),
+        status=seen.status,
+        owner=seen.owner,
+        attempts=seen.attempts,
+        epoch=seen.epoch,
+    )
 
 
 def _of_ours(found: FencedRecord) -> Record | None:

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, assert_never
 
 from adapters.powertools.record import FencedRecord, to_ms
+from domain.record import RunCount
 
 type Value = dict[str, str]
 
 _EXPIRED: Final = "#expiration < :now"
 _LEASE_OVER: Final = f"(#lease < :now_ms OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
 _RETENTION_OVER: Final = f"({_EXPIRED} AND (#status <> :in_progress OR {_LEASE_OVER}))"
-_LAPSED: Final = f"#status = :in_progress AND {_LEASE_OVER}"
+_LAPSED: Final = f"#status = :in_progress AND #lease < :now_ms AND NOT ({_EXPIRED})"
 _SAME_PAYLOAD: Final = (
     "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint OR NOT begins_with(#fingerprint, :scheme))"
 )
@@ -59,7 +60,30 @@ def _names_in(expressions: str) -> frozenset[str]:
 
 
 def claim(record: FencedRecord, now: datetime) -> Write:
-    """Take a record that is missing, past its retention, or lapsed with a matching fingerprint."""
+    """Take a record that is missing, or lapsed with a matching fingerprint while its retention runs."""
+    write = _claim(record, now)
+    lapsed = _LAPSED
+    if record.scheme:
+        write.values[":scheme"] = text(f"{record.scheme}:")
+        lapsed = f"{lapsed} AND {_SAME_PAYLOAD}"
+    write.condition = f"attribute_not_exists(#id) OR ({_of_the_same_job(record, lapsed)})"
+    return write
+
+
+def claim_expired(record: FencedRecord, now: datetime) -> Write:
+    """Take a record whose retention is over. Its runs are counted anew, which a single write cannot decide."""
+    write = _claim(record, now)
+    write.condition = _of_the_same_job(record, _RETENTION_OVER)
+    write.sets.append("#runs = :zero")
+    write.removes.append("#rejected")
+    return write
+
+
+def _of_the_same_job(record: FencedRecord, condition: str) -> str:
+    return condition if record.job_id is None else f"{_SAME_JOB} AND {condition}"
+
+
+def _claim(record: FencedRecord, now: datetime) -> Write:
     write = Write(
         condition="",
         values={
@@ -79,20 +103,27 @@ def claim(record: FencedRecord, now: datetime) -> Write:
     write.set("owner", text(record.owner or ""))
     write.set("lease", number(record.in_progress_expiry_timestamp or 0))
     write.set("expiration", number(record.expiry_timestamp or 0))
-    lapsed = _LAPSED
     if record.payload_hash:
         write.set("fingerprint", text(record.payload_hash))
     else:
         write.removes.append("#fingerprint")
-    if record.scheme:
-        write.values[":scheme"] = text(f"{record.scheme}:")
-        lapsed = f"{lapsed} AND {_SAME_PAYLOAD}"
-    free = f"({_RETENTION_OVER} OR ({lapsed}))"
     if record.job_id is not None:
         write.set("job_id", text(record.job_id))
         write.set("operation", text(record.operation or ""))
-        free = f"({_SAME_JOB} AND {free})"
-    write.condition = f"attribute_not_exists(#id) OR {free}"
+    return write
+
+
+def begin(record: FencedRecord, *, anew: bool) -> Write:
+    """Count a run, unless that has been done or the count was set back. `record.runs` is the number before it."""
+    write = _held_by(record)
+    write.set("runs", number(1 if anew else record.runs + 1))
+    write.values[":before"] = number(record.runs)
+    unchanged = "#runs = :before"
+    write.condition = f"{_HELD} AND " + (
+        f"({unchanged} OR attribute_not_exists(#runs))" if not record.runs else unchanged
+    )
+    if anew:
+        write.removes.append("#rejected")
     return write
 
 
@@ -108,14 +139,19 @@ def complete(record: FencedRecord) -> Write:
     return write
 
 
-def release(record: FencedRecord, *, forget_payload: bool) -> Write:
-    """End the lease for every clock and give up the fence."""
+def release(record: FencedRecord, *, forget_payload: bool, runs: RunCount) -> Write:
+    """End the lease for every clock and give up the fence. `record.rejected` is written if there is one."""
     write = _held_by(record)
     write.set("lease", number(0))
+    write.removes = ["#owner", "#fingerprint"] if forget_payload else ["#owner"]
+    _count(write, runs)
+    if record.rejected is not None:
+        write.set("rejected", text(record.rejected))
+    elif runs is RunCount.FIRST:
+        write.removes.append("#rejected")
     if record.last_error:
         write.set("last_error", text(record.last_error))
     _note_last_seen(write, record)
-    write.removes = ["#owner", "#fingerprint"] if forget_payload else ["#owner"]
     return write
 
 
@@ -130,27 +166,38 @@ def renew(record: FencedRecord) -> Write:
 
 def forget(seen: FencedRecord, expiry: int, *, force: bool) -> Write:
     """Release what is as it was seen, for another epoch; without `force` only if no attempt is under way."""
-    condition = ["#status = :seen_status", _is("owner", seen.owner), _is("attempts", seen.attempts or None)]
-    condition.append(_is("epoch", seen.epoch if seen.epoch > 1 else None))
-    values = {
-        ":seen_status": text(seen.stored_status),
-        ":in_progress": text("INPROGRESS"),
-        ":one": number(1),
-    }
-    write = Write("", values, ["#status = :in_progress", "#epoch = if_not_exists(#epoch, :one) + :one"])
+    write = _as_seen(seen)
+    write.sets += ["#status = :in_progress", "#epoch = if_not_exists(#epoch, :one) + :one"]
+    write.values |= {":in_progress": text("INPROGRESS"), ":one": number(1)}
     write.set("lease", number(0))
     write.set("expiration", number(expiry))
-    write.removes = ["#owner", "#fingerprint", "#data", "#omitted"]
-    if seen.owner is not None:
-        values[":owner"] = text(seen.owner)
-    if seen.attempts:
-        values[":attempts"] = number(seen.attempts)
-    if seen.epoch > 1:
-        values[":epoch"] = number(seen.epoch)
-    if not force:
-        condition.append("(#status <> :in_progress OR #lease = :lease)")  # which is set to 0 here, as by a release
-    write.condition = " AND ".join(condition)
+    write.removes = ["#owner", "#fingerprint", "#data", "#omitted", "#runs", "#rejected"]
+    if not force:  # `:lease` is 0, as a release writes it
+        write.condition += " AND (#status <> :in_progress OR #lease = :lease)"
     return write
+
+
+def restart(seen: FencedRecord) -> Write:
+    """Count the runs of what is as it was seen from 0 again."""
+    write = _as_seen(seen)
+    write.set("runs", number(0))
+    write.removes = ["#rejected"]
+    return write
+
+
+def _as_seen(seen: FencedRecord) -> Write:
+    """By the attributes of `Record.is_same_as`; an item need not have them all."""
+    told = {
+        "status": text(seen.stored_status),
+        "owner": None if seen.owner is None else text(seen.owner),
+        "attempts": number(seen.attempts) if seen.attempts else None,
+        "epoch": number(seen.epoch) if seen.epoch > 1 else None,
+    }
+    conditions = [
+        f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}" for name, value in told.items()
+    ]
+    values = {f":seen_{name}": value for name, value in told.items() if value is not None}
+    return Write(" AND ".join(conditions), values)
 
 
 def purge(now: datetime) -> Write:
@@ -159,12 +206,21 @@ def purge(now: datetime) -> Write:
     return Write(f"#status IN (:in_progress, :completed) AND {_RETENTION_OVER}", values)
 
 
-def _is(attribute: str, value: object) -> str:
-    return f"attribute_not_exists(#{attribute})" if value is None else f"#{attribute} = :{attribute}"
-
-
 def _at(now: datetime) -> dict[str, Value]:
     return {":now": number(Decimal(to_ms(now)) / 1000), ":now_ms": number(to_ms(now))}
+
+
+def _count(write: Write, runs: RunCount) -> None:
+    match runs:
+        case RunCount.SAME:
+            return
+        case RunCount.FIRST:
+            write.set("runs", number(1))
+        case RunCount.ONE_MORE | RunCount.UNDONE:
+            write.sets.append("#runs = if_not_exists(#runs, :zero) + :more")
+            write.values |= {":zero": number(0), ":more": number(1 if runs is RunCount.ONE_MORE else -1)}
+        case _:
+            assert_never(runs)
 
 
 def _note_last_seen(write: Write, record: FencedRecord) -> None:

@@ -1,6 +1,7 @@
 """Powertools' DynamoDB layer with a fence: no write lands unless its writer still holds the claim.
 
-Each `*_record` method is one request and keeps nothing between calls: one instance serves all threads.
+Each `*_record` method is one request (`claim_record` a second one where a retention is over) and keeps nothing between
+calls: one instance serves all threads.
 The item keeps Powertools' schema; what fencing needs is added to it.
 """
 
@@ -17,7 +18,8 @@ from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import Dyn
 from botocore.exceptions import ClientError
 
 from adapters.powertools import expressions
-from adapters.powertools.record import FencedRecord, to_ms
+from adapters.powertools.record import FencedRecord, runs_of, to_ms, whole
+from domain.record import RunCount
 
 LONGEST_INVOCATION: Final = timedelta(minutes=15)
 """The lease where Powertools knows none: Lambda runs nothing for longer."""
@@ -45,15 +47,38 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
     def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord | None:
         """Take the record if it is free at `now`, and count the attempt on `record`. Answers what stood there before.
 
-        Raises `IdempotencyItemAlreadyExistsError`, with the record that stands in the way.
+        `record.runs` is then the number of runs that the record has. Raises `IdempotencyItemAlreadyExistsError`, with
+        the record that stands in the way.
         """
+        before, same_life = self._take(record, now)
+        record.attempts = (before.attempts if before else 0) + 1
+        if before is not None and same_life:
+            record.runs, record.rejected = before.runs, before.rejected
+        return before
+
+    def _take(self, record: FencedRecord, now: datetime) -> tuple[FencedRecord | None, bool]:
+        """What stood there before, and whether its retention still ran."""
         try:
-            answer = self._write(record, expressions.claim(record, now), ReturnValues="ALL_OLD")
+            return self._claimed(record, expressions.claim(record, now)), True
+        except FenceLostError as refused:
+            if refused.found is None or (refused.found.expiry_timestamp or 0) >= to_ms(now) / 1000:
+                raise IdempotencyItemAlreadyExistsError(old_data_record=refused.found) from refused
+        try:
+            return self._claimed(record, expressions.claim_expired(record, now)), False
         except FenceLostError as refused:
             raise IdempotencyItemAlreadyExistsError(old_data_record=refused.found) from refused
-        before = self._item_to_data_record(answer["Attributes"]) if answer.get("Attributes") else None
-        record.attempts = (before.attempts if before else 0) + 1
-        return before
+
+    def _claimed(self, record: FencedRecord, write: expressions.Write) -> FencedRecord | None:
+        item = self._write(record, write, ReturnValues="ALL_OLD").get("Attributes")
+        return self._item_to_data_record(item) if item else None
+
+    def begin_record(self, record: FencedRecord, *, anew: bool) -> None:
+        """Count a run; once more, or after the count was set back, it changes nothing. Raises `FenceLostError`."""
+        try:
+            self._write(record, expressions.begin(record, anew=anew))
+        except FenceLostError as lost:
+            if not _is_of(record, lost.found, "INPROGRESS"):
+                raise
 
     def complete_record(self, record: FencedRecord) -> None:
         """Store the answer; once more under the same fence is no error. Raises `FenceLostError`."""
@@ -63,10 +88,12 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             if not _is_of(record, lost.found, "COMPLETED"):
                 raise
 
-    def release_record(self, record: FencedRecord, *, forget_payload: bool = False) -> None:
+    def release_record(
+        self, record: FencedRecord, *, forget_payload: bool = False, runs: RunCount = RunCount.SAME
+    ) -> None:
         """Give the record back; once more for the same attempt is no error. Raises `FenceLostError`."""
         try:
-            self._write(record, expressions.release(record, forget_payload=forget_payload))
+            self._write(record, expressions.release(record, forget_payload=forget_payload, runs=runs))
         except FenceLostError as lost:
             if lost.found is None or not lost.found.is_released(record.attempts):
                 raise
@@ -90,6 +117,10 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         """Release what is as it was seen, for another epoch; the record as it then is. Raises `FenceLostError`."""
         write = expressions.forget(seen, expiry, force=force)
         return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
+
+    def restart_record(self, seen: FencedRecord) -> None:
+        """Count the runs of what is as it was seen from 0 again. Raises `FenceLostError`."""
+        self._write(seen, expressions.restart(seen))
 
     def purge_record(self, idempotency_key: str, now: datetime) -> bool:
         """Delete a record whose retention is over; whether it still was."""
@@ -164,12 +195,14 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             payload_hash=read.get(self.validation_key_attr),
             sort_key=read[self.sort_key_attr] if self.sort_key_attr is not None else None,
             owner=read.get("owner"),
-            attempts=int(read.get("attempts", 0)),
+            attempts=whole(read.get("attempts", 0)),
             job_id=read.get("job_id"),
             operation=read.get("operation"),
             first_seen=read.get("first_seen"),
             last_seen=read.get("last_seen"),
-            epoch=int(read.get("epoch", 1)),
+            epoch=whole(read.get("epoch", 1)),
+            runs=runs_of(read.get("runs", 0)),
+            rejected=read.get("rejected"),
             last_error=read.get("last_error"),
             omitted=read.get("omitted"),
         )

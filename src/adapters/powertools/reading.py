@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.powertools.layer import FenceLostError
-from adapters.powertools.record import FencedRecord, from_ms, from_seconds
+from adapters.powertools.record import FencedRecord, check, from_ms, from_seconds
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
@@ -16,8 +16,7 @@ from domain.record import Record, Status
 
 def to_record(found: FencedRecord, key: JobKey) -> Record:
     """Raises what `translated` knows, where nobody of ours wrote it."""
-    if not isinstance(found.payload_hash, str | None):
-        raise TypeError("a fingerprint is a string")
+    check(found)
     lease, first_seen, last_seen = found.in_progress_expiry_timestamp, found.first_seen, found.last_seen
     status = Status(found.stored_status)
     return Record(
@@ -34,6 +33,8 @@ def to_record(found: FencedRecord, key: JobKey) -> Record:
         first_seen=None if first_seen is None else from_ms(first_seen),
         last_seen=None if last_seen is None else from_ms(last_seen),
         epoch=found.epoch,
+        runs=found.runs,
+        rejected=found.rejected,
     )
 
 

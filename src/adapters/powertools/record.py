@@ -3,11 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import ceil
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
 EPOCH = datetime.fromtimestamp(0, UTC)
+LARGEST: Final = 10**16 - 1
+"""Of a count; the stores agree on it."""
+
 _MS = timedelta(milliseconds=1)
 
 
@@ -28,6 +31,8 @@ class FencedRecord(DataRecord):
         first_seen: int | None = None,
         last_seen: int | None = None,
         epoch: int = 1,
+        runs: int = 0,
+        rejected: str | None = None,
         last_error: str | None = None,
         omitted: str | None = None,
         scheme: str | None = None,
@@ -41,6 +46,8 @@ class FencedRecord(DataRecord):
         self.first_seen = first_seen
         self.last_seen = last_seen
         self.epoch = epoch
+        self.runs = runs
+        self.rejected = rejected
         self.last_error = last_error
         self.omitted = omitted
         self.scheme = scheme
@@ -71,6 +78,43 @@ class FencedRecord(DataRecord):
     def has_fence_of(self, other: "FencedRecord") -> bool:
         """Whether both carry the same (owner, attempts)."""
         return (self.owner, self.attempts) == (other.owner, other.attempts)
+
+
+def check(record: FencedRecord) -> None:
+    """Raises `TypeError`, `ValueError` or `ArithmeticError` for what neither onejob nor Powertools writes."""
+    texts = record.idempotency_key, record.response_data, record.payload_hash, record.owner, record.job_id
+    for text in (*texts, record.operation, record.last_error, record.omitted):
+        if not isinstance(text, str | None):
+            raise TypeError("expected string")
+    if record.stored_status not in ("INPROGRESS", "COMPLETED"):
+        raise ValueError("unknown status")
+    from_seconds(_count(record.expiry_timestamp))
+    for milliseconds in (record.in_progress_expiry_timestamp, record.first_seen, record.last_seen):
+        if milliseconds is not None:
+            from_ms(_count(milliseconds))
+    if record.epoch < 1:
+        raise ValueError("epochs are counted from 1")
+
+
+def whole(value: object) -> int:
+    """A stored number as a count. Raises `TypeError`, `ValueError`."""
+    number = _count(value)
+    if number != int(number) or number > LARGEST:
+        raise ValueError("expected whole number")
+    return int(number)
+
+
+def runs_of(value: object) -> int:
+    """A stored number of runs; -1 where one was taken back after an operator had set it to 0."""
+    return -1 if value == -1 else whole(value)
+
+
+def _count(value: object) -> int | Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise TypeError("expected number")
+    if value < 0:
+        raise ValueError("expected number from 0")
+    return value
 
 
 def to_ms(moment: datetime) -> int:

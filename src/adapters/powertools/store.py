@@ -14,7 +14,7 @@ from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, RunCount, Status, judge
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -49,18 +49,25 @@ class DynamoDBIdempotencyStore:
                 before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
                 return self._stands_in_the_way(refused.old_data_record, job, owner, now)
-            claim = Claim(job.key, owner, wanted.attempts, before.epoch if before else 1)
+            claim = Claim(job.key, owner, wanted.attempts, before.epoch if before else 1, wanted.runs)
             if before is None:
                 return Acquired(claim)
-            return Acquired(claim, before.last_error, self._was_verified(before, job, owner, now))
+            free = self._was_free(before, job, owner, now)
+            return Acquired(claim, before.last_error, free.verified, wanted.rejected, free.after_lapse)
 
-    def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
+    def _was_free(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> Free:
         try:
             with translated(job.key):
                 seen = judge(to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
-            return False
-        return not isinstance(seen, Free) or seen.verified
+            return Free(verified=False)
+        return seen if isinstance(seen, Free) else Free()
+
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        record = self._held(claim)
+        record.runs = claim.runs
+        with translated(claim.key):
+            self._layer.begin_record(record, anew=anew)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         record, now = self._held(claim), self._now()
@@ -71,12 +78,21 @@ class DynamoDBIdempotencyStore:
         with translated(claim.key):
             self._layer.complete_record(record)
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
         record = self._held(claim)
+        record.rejected = rejected
         record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
         record.last_seen = to_ms(self._now())
         with translated(claim.key):
-            self._layer.release_record(record, forget_payload=forget_payload)
+            self._layer.release_record(record, forget_payload=forget_payload, runs=runs)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         record = self._held(claim)
@@ -87,8 +103,15 @@ class DynamoDBIdempotencyStore:
             self._layer.renew_record(record)
 
     def find(self, key: JobKey) -> Record | None:
+        """Eventually consistent; a completed record of a job that was forgotten once is read again, consistently.
+
+        An old copy of it may be from before a later `forget`, and be answered although the job is to run. The copy
+        from before the first one (epoch 1) looks like any other: for about a second it may be answered.
+        """
         with translated(key):
             found = self._layer.find_record(str(key), consistent=False)
+            if found is not None and found.stored_status == Status.COMPLETED and found.epoch > 1:
+                found = self._layer.find_record(str(key), consistent=True)
             return None if found is None else to_record(found, key)
 
     def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:

@@ -2,23 +2,24 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from adapters.sqlite.database import open_database
 from adapters.sqlite.rows import COLUMNS, read, to_number, to_record, translated
+from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record, refusal_to_forget
+from domain.record import RELEASED, Record, record_changed, refusal_to_forget
 
-_PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > ? ORDER BY key LIMIT ?"
+_PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > CAST(? AS TEXT) ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
 _FORGET: Final = """
     UPDATE record SET status = 'INPROGRESS', owner = NULL, lease_until = ?, expires_at = ?, fingerprint = NULL,
-                      answer = NULL, omitted = NULL, epoch = epoch + 1
+                      answer = NULL, omitted = NULL, epoch = epoch + 1, runs = 0, rejected = NULL
     WHERE key = ?
 """
 
@@ -56,6 +57,13 @@ class SQLiteStoreAdmin:
             assert forgotten is not None  # noqa: S101
             return forgotten
 
+    def restart(self, seen: Record) -> None:
+        with translated(), self._transaction():
+            record = read(self._connection, seen.key)
+            if record is None or not record.is_same_as(seen):
+                raise record_changed(seen)
+            self._connection.execute("UPDATE record SET runs = 0, rejected = NULL WHERE key = ?", (str(seen.key),))
+
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with translated(), self._transaction():
             now = self._clock.now()
@@ -65,12 +73,16 @@ class SQLiteStoreAdmin:
             return Purged(len(page), len(over), following)
 
     def _page(self, after: str, limit: int) -> tuple[list[Record], str | None]:
-        """Records, and the key to go on after; None at the end. What has no key of ours is passed over."""
-        with translated(), closing(self._connection.execute(_PAGE, (after, limit))) as found:
+        """Records, and the key to go on after; None at the end. What onejob did not write is passed over."""
+        with translated(), closing(self._connection.execute(_PAGE, (_bytes(after), limit))) as found:
             rows = found.fetchall()
-        keyed = [(JobKey.parse(key), values) for key, *values in rows]
-        page = [to_record(key, tuple(values)) for key, values in keyed if key is not None]
-        return page, rows[-1][0] if len(rows) == limit else None
+        page = []
+        for name, *values in rows:
+            key = JobKey.parse(name) if isinstance(name, str) else None
+            if key is not None:
+                with suppress(ForeignRecordError):
+                    page.append(to_record(key, tuple(values)))
+        return page, _text(rows[-1][0]) if len(rows) == limit else None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -81,3 +93,12 @@ class SQLiteStoreAdmin:
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+
+
+def _text(key: str | bytes) -> str:
+    """A key as a cursor, whatever its bytes."""
+    return key if isinstance(key, str) else key.decode(errors="surrogateescape")
+
+
+def _bytes(cursor: str) -> bytes:
+    return cursor.encode(errors="surrogateescape")

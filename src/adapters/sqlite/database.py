@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from adapters.sqlite.rows import text_or_bytes
+
 BUSY_TIMEOUT_SECONDS: Final = 10
 """How long a writer waits for the writers of other processes."""
 
@@ -34,6 +36,8 @@ MIGRATIONS: Final[Sequence[str]] = (
     """,
     "ALTER TABLE record ADD COLUMN last_seen INTEGER;",
     "ALTER TABLE record ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;",
+    "ALTER TABLE record ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE record ADD COLUMN rejected TEXT;",
 )
 """Each brings a file from the version of its index to the next. All times are microseconds since 1970."""
 
@@ -55,6 +59,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
     except (sqlite3.Error, ValueError) as error:
         raise UnusableDatabaseError(f"{path}: {error}") from error
+    connection.text_factory = text_or_bytes
     try:
         _patiently(lambda: _prepare(connection, path))
     except (sqlite3.Error, OSError) as error:

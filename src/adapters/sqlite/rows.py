@@ -7,17 +7,28 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from domain.answer import Answer
-from domain.errors import StoreUnavailableError
+from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.record import Record, Status
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
+_LARGEST: Final = 10**16 - 1
+"""Of a count; the stores agree on it."""
+
 COLUMNS: Final = (
     "job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, first_seen, "
-    "last_seen, epoch"
+    "last_seen, epoch, runs, rejected"
 )
+
+
+def text_or_bytes(stored: bytes) -> str | bytes:
+    """For `Connection.text_factory`: what is no UTF-8 stays as it is, or SQLite would give no row of the page."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
 
 
 def read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
@@ -27,9 +38,22 @@ def read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
 
 
 def to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
-    """From the values of `COLUMNS`."""
+    """From the values of `COLUMNS`. Raises `ForeignRecordError` for what onejob never writes."""
+    try:
+        return _to_record(key, row)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error
+
+
+def _to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
     job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, *rest = row
-    first_seen, last_seen, epoch = rest
+    first_seen, last_seen, epoch, runs, rejected = rest
+    for text in (job_id, owner, fingerprint, answer, omitted, last_error, rejected):
+        if not isinstance(text, str | None):  # no UTF-8
+            raise TypeError
+    counts_are_sound = 0 <= attempts <= _LARGEST and 1 <= epoch <= _LARGEST and -1 <= runs <= _LARGEST
+    if not counts_are_sound or min(lease_until, expires_at, first_seen) < 0:
+        raise ValueError
     return Record(
         key=key,
         job_id=job_id,
@@ -44,6 +68,8 @@ def to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
         first_seen=to_moment(first_seen),
         last_seen=None if last_seen is None else to_moment(last_seen),
         epoch=epoch,
+        runs=runs,
+        rejected=rejected,
     )
 
 

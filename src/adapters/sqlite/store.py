@@ -14,20 +14,35 @@ from domain.errors import LeaseLostError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.record import RELEASED, Acquired, Claim, ClaimAnswer, Free, Record, judge
+from domain.record import (
+    RELEASED,
+    Claim,
+    ClaimAnswer,
+    Free,
+    Record,
+    RunCount,
+    acquired,
+    claimed,
+    counted,
+    judge,
+)
 
 _REPLACE: Final = """
     INSERT OR REPLACE INTO record (key, job_id, operation, status, owner, attempts, lease_until, expires_at,
-                                   fingerprint, last_error, first_seen, last_seen, epoch)
-    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                                   fingerprint, last_error, first_seen, last_seen, epoch, runs, rejected)
+    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _HELD: Final = "WHERE key = ? AND status = 'INPROGRESS' AND owner = ? AND attempts = ?"
 _COMPLETE: Final = (
     f"UPDATE record SET status = 'COMPLETED', answer = ?, omitted = ?, expires_at = ?, last_seen = ? {_HELD}"
 )
+_BEGIN: Final = (
+    f"UPDATE record SET rejected = iif(?1 AND runs = ?2, NULL, rejected), runs = iif(runs = ?2, ?3, runs) {_HELD}"
+)
 _RELEASE: Final = (
     "UPDATE record SET owner = NULL, lease_until = ?, last_error = coalesce(?, last_error), "
-    f"fingerprint = iif(?, NULL, fingerprint), last_seen = ? {_HELD}"
+    "fingerprint = iif(?, NULL, fingerprint), last_seen = ?, runs = iif(?, 0, runs) + ?, "
+    f"rejected = coalesce(?, iif(?, NULL, rejected)) {_HELD}"
 )
 _RENEW: Final = (
     f"UPDATE record SET lease_until = max(lease_until, ?1), expires_at = iif(lease_until < ?1, ?2, expires_at) {_HELD}"
@@ -67,16 +82,9 @@ class SQLiteIdempotencyStore:
             seen = judge(old, job, owner, now)
             if not isinstance(seen, Free):
                 return seen
-            attempts, epoch = (old.attempts if old else 0) + 1, old.epoch if old else 1
-            last_error = old.last_error if old else None
-            first_seen = old.first_seen if old and old.first_seen else now
-            ends = to_number(now + lease), to_number(now + max(self._retention, lease))
-            identity = str(job.key), job.job_id, job.operation
-            times = to_number(first_seen), to_number(now)
-            connection.execute(
-                _REPLACE, (*identity, owner, attempts, *ends, job.fingerprint, last_error, *times, epoch)
-            )
-            return Acquired(Claim(job.key, owner, attempts, epoch), last_error, seen.verified)
+            new = claimed(old, job, owner=owner, now=now, lease=lease, retention=self._retention)
+            connection.execute(_REPLACE, _row(new, job.operation))
+            return acquired(new, seen)
 
         with translated():
             return self._writes.run(work)
@@ -86,8 +94,21 @@ class SQLiteIdempotencyStore:
         values = (answer.text, answer.omitted, to_number(now + self._retention), to_number(now))
         self._write(claim, _COMPLETE, values, unless=_COMPLETED, was=_fence(claim))
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
-        values = (to_number(RELEASED), error or None, forget_payload, to_number(self._clock.now()))
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        self._write(claim, _BEGIN, (anew, claim.runs, 1 if anew else claim.runs + 1))
+
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
+        anew, now = runs is RunCount.FIRST, to_number(self._clock.now())
+        counts = anew, counted(0, runs), rejected, anew
+        values = (to_number(RELEASED), error or None, forget_payload, now, *counts)
         was = (str(claim.key), claim.attempt, to_number(RELEASED))
         self._write(claim, _RELEASE, values, unless=_RELEASED, was=was)
 
@@ -130,6 +151,19 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return state.st_dev, state.st_ino
+
+
+def _row(record: Record, operation: str) -> tuple[object, ...]:
+    """The values of `_REPLACE`."""
+    assert record.lease_until is not None  # noqa: S101
+    assert record.first_seen is not None  # noqa: S101
+    assert record.last_seen is not None  # noqa: S101
+    ends = to_number(record.lease_until), to_number(record.expires_at)
+    times = to_number(record.first_seen), to_number(record.last_seen)
+    return (
+        *(str(record.key), record.job_id, operation, record.owner, record.attempts, *ends, record.fingerprint),
+        *(record.last_error, *times, record.epoch, record.runs, record.rejected),
+    )
 
 
 def _fence(claim: Claim) -> tuple[str, str, int]:

@@ -99,15 +99,18 @@ class SqsBatchProcessor:
         lease: timedelta,
         request_id: str,
         done: Callable[[Message], None],
+        longest: timedelta | None = None,
+        on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None,
     ) -> None:
         """Handle one lane in the caller's thread. `done` is told each message that may be deleted, as soon as it may;
         the rest is given its visibility. A claim is exclusive for `lease`, which the service's heartbeat renews;
-        nothing starts with less than the margin left to `end`.
+        nothing starts with less than the margin left to `end`. An attempt may run for `longest`, and the margin
+        follows to write its answer; `on_start` is told when that is over, before the attempt begins.
 
         Does not raise for a message. What an operation raises beyond `Exception` is raised again; its message comes
         back when its visibility ends.
         """
-        invocation = _Invocation(self.clock.now(), end, request_id, lease, done)
+        invocation = _Invocation(self.clock.now(), end, request_id, lease, done, longest, on_start)
         try:
             self._run_lane(lane, invocation)
         finally:
@@ -164,8 +167,13 @@ class SqsBatchProcessor:
         match place.content:
             case Job() as job:
                 lease = invocation.end + self.grace - self.clock.now()
-                delivery = place.message.delivery
-                return self.process(job, lease=invocation.lease or lease, deadline=invocation.end, delivery=delivery)
+                deadline = invocation.end
+                if invocation.longest is not None:
+                    deadline = min(deadline, self.clock.now() + invocation.longest + self.margin)
+                if invocation.lease is not None:
+                    lease = min(invocation.lease, deadline - self.clock.now())
+                invocation.on_start(place.message, deadline)
+                return self.process(job, lease=lease, deadline=deadline, delivery=place.message.delivery)
             case TurnedAway(rejected, job):
                 self.events.turned_away(place.message, job, rejected)
                 return rejected
@@ -228,6 +236,8 @@ class _Invocation:
     lease: timedelta | None = None
     """None: until the end, and the grace."""
     done: Callable[[Message], None] = lambda _message: None
+    longest: timedelta | None = None
+    on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None
 
 
 def _not_done(places: Iterable[Place]) -> list[str]:

@@ -62,7 +62,7 @@ def dead_letter(message: Message, rejected: Rejected, request_id: str, operation
     reason = _reason(message, rejected, request_id, operation, room)
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in [(ATTRIBUTE, reason), *_original_attributes(message)]:
-        size = _size(name, attribute)
+        size = attribute_bytes(name, attribute)
         if size <= room and len(attributes) < MAX_ATTRIBUTES:
             attributes[name] = attribute
             room -= size
@@ -86,7 +86,7 @@ def _reason(message: Message, rejected: Rejected, request_id: str, operation: st
     for kept in (facts.keys(), facts.keys() - {"detail"}, {"reason", "first_sent"}):
         note = json.dumps({name: fact for name, fact in facts.items() if name in kept})
         attribute = {"DataType": "String", "StringValue": note}
-        if len(note) <= MAX_NOTE_BYTES and _size(ATTRIBUTE, attribute) <= room:
+        if len(note) <= MAX_NOTE_BYTES and attribute_bytes(ATTRIBUTE, attribute) <= room:
             break
     return attribute
 
@@ -119,6 +119,7 @@ def _sendable(name: str, attribute: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"DataType": data_type, "StringValue": text}
 
 
-def _size(name: str, attribute: Mapping[str, Any]) -> int:
+def attribute_bytes(name: str, attribute: Mapping[str, Any]) -> int:
+    """How much of a message's limit an attribute of SendMessage takes: the bytes of its name, type and value."""
     value = attribute.get("BinaryValue") or str(attribute.get("StringValue")).encode()
     return len(name) + len(attribute["DataType"].encode()) + len(value)

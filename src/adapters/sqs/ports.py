@@ -81,6 +81,10 @@ class BatchEvents(Protocol):
         """The invocation began within its deadline margin, so that nothing of it was started."""
         ...
 
+    def threads_refused(self, purpose: str, had: int) -> None:
+        """The system has no more threads to spare for that purpose (`jobs`, `heartbeat`, ...); so many there are."""
+        ...
+
     def flush(self) -> None:
         """Emit what is held back. Called from the thread that called the handler."""
         ...

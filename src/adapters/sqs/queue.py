@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from itertools import batched
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -10,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -24,11 +24,13 @@ BATCH: Final = 10
 class SqsQueue:
     """Thread-safe. `make_client` is called once. Without a dead-letter URL nothing can be buried."""
 
-    def __init__(self, make_client: "Callable[[], SQSClient]", dead_letter_url: str | None) -> None:
+    def __init__(
+        self, make_client: "Callable[[], SQSClient]", dead_letter_url: str | None, threads: Threads = SYSTEM_THREADS
+    ) -> None:
         self._make_client = make_client
         self._dead_letter_url = dead_letter_url
         self._made: SQSClient | None = None
-        self._lock = Lock()
+        self._lock = threads.lock()
 
     def bury(self, letter: DeadLetter) -> None:
         url = self._dead_letter_url
@@ -38,6 +40,8 @@ class SqsQueue:
         options: dict[str, Any] = {"MessageAttributes": letter.attributes} if letter.attributes else {}
         if url.endswith(".fifo"):
             options["MessageGroupId"] = message.group_id or message.message_id
+            # Dropped is only the same message rejected once more, as after a failed deletion. A redrive makes another
+            # message, with an id of its own, so that what SQS drops here is in the dead-letter queue, or was sent back.
             options["MessageDeduplicationId"] = message.message_id
         try:
             self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)

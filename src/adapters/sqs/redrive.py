@@ -1,11 +1,13 @@
 """Sending a dead letter to the queue that it came from: what it says of its age goes with it."""
 
 import json
+import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES
+from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes, is_legal
 from adapters.sqs.letters import Letter
 from adapters.sqs.ports import QueueUnavailableError
 
@@ -13,24 +15,33 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
 _ERRORS: Final = (ClientError, BotoCoreError, ValueError)
+_REPEAT_ID: Final = re.compile("[!-~]{1,128}")
+"""What SQS takes for a deduplication id."""
 
 
-def send_back(client: "SQSClient", url: str, letter: Letter, *, forget_age: bool = False) -> str:
+def send_back(client: "SQSClient", url: str, letter: Letter, *, epoch: int = 1, forget_age: bool = False) -> str:
     """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same.
 
-    `client` must not try again by itself. A FIFO queue gets the same group, and an id that tells this redrive from the
-    message's own sending and is the same should this letter be sent back once more.
+    `client` must not try again by itself. A FIFO queue gets the same group, and a deduplication id that is the same
+    should this letter be sent back once more in the same `epoch` of its job. SQS then drops the second message for
+    five minutes, and answers the id of the first.
     """
     options: dict[str, Any] = {}
     if attributes := attributes_of(letter, forget_age=forget_age):
         options["MessageAttributes"] = attributes
     if url.endswith(".fifo"):
         options["MessageGroupId"] = letter.message.group_id or letter.message.message_id
-        options["MessageDeduplicationId"] = f"redrive-{letter.message.message_id}"
+        options["MessageDeduplicationId"] = repeat_id(letter.message.message_id, epoch)
     try:
         return client.send_message(QueueUrl=url, MessageBody=letter.message.body, **options)["MessageId"]
     except _ERRORS as error:
         raise QueueUnavailableError(f"SQS SendMessage: {type(error).__name__}") from error
+
+
+def repeat_id(message_id: str, epoch: int) -> str:
+    """The deduplication id of a redrive. In another epoch the job runs again: a drop would lose it."""
+    text = f"redrive-{message_id}-{epoch}"
+    return text if _REPEAT_ID.fullmatch(text) else f"redrive-{sha256(text.encode()).hexdigest()}"
 
 
 def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
@@ -46,26 +57,26 @@ def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
 
 def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:
     """As they came. The new message's own time would make it young: `first_sent` stays in `onejob`, where the worker
-    looks for it, and is added to what SQS moved by itself if there is room.
+    looks for it, and is added to what SQS moved by itself. What is written anew is left out where it does not fit.
     """
     attributes = dict(letter.attributes)
     if forget_age:
-        young = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
         attributes.pop(ATTRIBUTE, None)
-        return {**attributes, ATTRIBUTE: _text(young)} if young else attributes
-    if ATTRIBUTE not in attributes and letter.first_sent is not None and _has_room(letter):
-        attributes[ATTRIBUTE] = _text({"first_sent": round(letter.first_sent.timestamp() * 1000)})
-    return attributes
+        facts = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
+    elif ATTRIBUTE not in attributes and letter.first_sent is not None:
+        facts = {"first_sent": round(letter.first_sent.timestamp() * 1000)}
+    else:
+        return attributes
+    with_note = {**attributes, ATTRIBUTE: _text(facts)}
+    return with_note if facts and _is_sendable(letter.message.body, with_note) else attributes
 
 
 def _text(facts: dict[str, Any]) -> dict[str, str]:
-    return {"DataType": "String", "StringValue": json.dumps(facts)}
+    """As short as it can be, since a note that came may be written anew beside a body that leaves no room."""
+    note = json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+    return {"DataType": "String", "StringValue": note if is_legal(note) else json.dumps(facts, separators=(",", ":"))}
 
 
-def _has_room(letter: Letter) -> bool:
-    sizes = (
-        len(name.encode()) + len(one["DataType"]) + len(one.get("BinaryValue") or one.get("StringValue", "").encode())
-        for name, one in letter.attributes.items()
-    )
-    taken = len(letter.message.body.encode(errors="surrogatepass")) + sum(sizes)
-    return len(letter.attributes) < MAX_ATTRIBUTES and taken + 100 <= MAX_BYTES
+def _is_sendable(body: str, attributes: dict[str, Any]) -> bool:
+    size = len(body.encode(errors="surrogatepass")) + sum(attribute_bytes(*each) for each in attributes.items())
+    return len(attributes) <= MAX_ATTRIBUTES and size <= MAX_BYTES

@@ -2,6 +2,9 @@
 
 A request whose answer is lost may have landed. It is made again only where SQS recognises the repeat (a FIFO queue, by
 its deduplication ids), so the client that is given must not try again by itself (`total_max_attempts=1`).
+
+A FIFO queue that drops a message as a repeat answers as if it took it, and nothing in its answer tells: `sent` says
+that SQS has taken this message or, within the last five minutes, one with the same deduplication id.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -15,6 +15,14 @@ LONGEST_BACKOFF: Final = timedelta(seconds=900)
 OUTAGE_BACKOFF: Final = timedelta(seconds=60)
 """The least after the store could not answer: the whole fleet meets the same outage."""
 
+FIRST_LOOK: Final = timedelta(seconds=1)
+"""How soon a duplicate of a running job looks whether it is done. The wait doubles with each receive."""
+
+LATEST_LOOK: Final = 4
+"""A look is no later than the end of the lease that was met, or a fourth of the doubled wait: a lease that is
+renewed for hours would else use up a receive at each end of it.
+"""
+
 LONGEST_INVISIBLE: Final = timedelta(hours=12)
 """SQS counts it from the receive, extensions included."""
 
@@ -23,11 +31,17 @@ RECEIVED_BEFORE: Final = timedelta(minutes=10)
 
 
 def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitter: Callable[[], float]) -> datetime:
-    """A deferred message comes back when the lease that it met is over, a failed one after its backoff."""
+    """When a message that is not done comes back.
+
+    A deferred one after 1, 2, 4, ... s by its receives, so that it is answered within about twice the time of the job
+    that it met, and no later than that job's lease ends, or a fourth of that wait where that is longer. So a lease that
+    is renewed for 12 hours costs about 18 receives. A failed one comes back after its backoff.
+    """
     again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
     match outcome:
         case Deferred(until):
-            return max(again, until + timedelta(seconds=1))
+            doubled = backoff(receives, FIRST_LOOK, LATEST_LOOK * LONGEST_INVISIBLE, jitter)
+            return min(now + doubled, max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))
         case Failed(Failure.NOT_STARTED):
             return soon(now, jitter)
         case Failed(Failure.STORE_UNAVAILABLE):

@@ -1,28 +1,34 @@
 """The `StoreAdmin` of a Valkey or Redis server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import batched
 from typing import Any, Final
 
 from valkey import Valkey
 
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import PREFIX, kept_ms, key_of, name_of, paired, to_number, to_record
-from adapters.valkey.scripts import FORGET, PURGE
+from adapters.valkey.reading import PREFIX, key_of, name_of, paired, to_number, to_record
+from adapters.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record, refusal_to_forget
+from domain.record import Record, record_changed, refusal_to_forget
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
 
+_FEW: Final = 100
+"""Records that are read in one round trip: each may bring an answer of a megabyte."""
+
 
 class ValkeyStoreAdmin:
     """Looks through all keys of the database, whosever they are. While the server's table grows or shrinks a record
-    may be told twice (SCAN). Keys go by themselves: `purge` makes room earlier, and no more.
+    may be told twice (SCAN).
+
+    No key expires by itself: only `purge` deletes records. It judges them by its own `clock`, never by the server's.
     """
 
     def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
@@ -43,20 +49,27 @@ class ValkeyStoreAdmin:
         cursor = 0
         while True:
             cursor, keys = self._page(cursor, PAGE)
-            yield from self._read(keys)
+            for some in batched(keys, _FEW, strict=False):
+                yield from self._read(some)
             if cursor == 0:
                 return
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
+        self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
         now = self._clock.now()
-        shown = seen.status, seen.owner or "", seen.attempts, seen.epoch
-        times = to_number(now), to_number(now + self._retention), kept_ms(self._retention)
-        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *shown, *times, int(force))
+        times = to_number(now), to_number(now + self._retention)
+        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *_shown(seen), *times, int(force))
         record = to_record(paired(flat), seen.key) if flat else None
         if record is not None and landed:
             self._asking.demand(replicas, seen.key)
             return record
         raise refusal_to_forget(record, seen)
+
+    def restart(self, seen: Record) -> None:
+        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), to_number(self._clock.now()))
+        if not landed:
+            raise record_changed(seen)
+        self._asking.demand(replicas, seen.key)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
@@ -67,11 +80,22 @@ class ValkeyStoreAdmin:
             names += [str(key) for key in keys]
         page, left = names[:limit], names[limit:]
         now = to_number(self._clock.now())
-        told = [self._purge(key, now) for name in page if (key := JobKey.parse(name)) is not None]
+        keys = [key for name in page if (key := JobKey.parse(name)) is not None]
+        known = [record.key for some in batched(keys, _FEW, strict=False) for record in self._read(some)]
+        told = [self._judge(PURGE, key, now) for key in known]
         place = " ".join([str(following), *left])
         return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
 
-    def _read(self, keys: list[JobKey]) -> list[Record]:
+    def sample(self) -> tuple[int, int]:
+        """Look at one page of the server's table, of up to `PAGE` places. Return how many records are there, and of how
+        many the retention is over, so that a purge would delete them.
+        """
+        _, keys = self._page(0, PAGE)
+        now = to_number(self._clock.now())
+        judged = [self._judge(IS_OVER, key, now) for key in keys]
+        return len(judged) - judged.count(-1), judged.count(1)
+
+    def _read(self, keys: Sequence[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
         with self._asking.translated():
             asked = self._asking.client.pipeline(transaction=False)
@@ -86,10 +110,10 @@ class ValkeyStoreAdmin:
                 records += [to_record(told, key)] if told else []
         return records
 
-    def _purge(self, key: JobKey, now: int) -> int:
+    def _judge(self, script: Script, key: JobKey, now: int) -> int:
         told = 0
         with suppress(ForeignRecordError):
-            told, _ = self._asking.run(PURGE, key, now)
+            told, _ = self._asking.run(script, key, now)
         return told
 
     def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:
@@ -98,3 +122,7 @@ class ValkeyStoreAdmin:
             told: tuple[Any, list[bytes]] = self._asking.client.scan(cursor, match=f"{PREFIX}*", count=size)
         following, names = told
         return int(following), [key for name in names if (key := key_of(name)) is not None]
+
+
+def _shown(seen: Record) -> tuple[str, str, int, int]:
+    return seen.status, seen.owner or "", seen.attempts, seen.epoch

@@ -11,8 +11,6 @@ from domain.identity import JobKey
 from domain.record import Record, Status
 
 PREFIX: Final = "onejob:"
-KEPT_LONGER: Final = timedelta(hours=1)
-"""A key outlasts retention and lease by this, so that the server never forgets what a worker still counts on."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -53,7 +51,9 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
             last_error=read.get("last_error"),
             first_seen=_to_moment(read["first_seen"]),
             last_seen=_to_moment(read["last_seen"]),
-            epoch=_whole(read["epoch"]),
+            epoch=_epoch(read["epoch"]),
+            runs=-1 if read.get("runs") == "-1" else _whole(read.get("runs", "0")),
+            rejected=read.get("rejected"),
         )
     except (KeyError, ValueError, ArithmeticError) as error:
         raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error
@@ -64,15 +64,16 @@ def to_number(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def kept_ms(kept: timedelta) -> int:
-    """How long the server keeps the key of what counts for so long."""
-    return (kept + KEPT_LONGER) // timedelta(milliseconds=1)
-
-
 def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError
     return int(text)
+
+
+def _epoch(text: str) -> int:
+    if (number := _whole(text)) < 1:
+        raise ValueError
+    return number
 
 
 def _to_moment(microseconds: str) -> datetime:

@@ -4,9 +4,13 @@
 done. `allow-oom` is for what ends a job or keeps it: its effect happened or is under way, and to forget that would be
 worse than a few bytes beyond the limit. A claim is refused.
 
-A record is a hash; its times are whole microseconds since 1970, by the clock of whoever wrote it. The key itself is
-kept for a length of time, so that the server's clock judges nothing. What is found to have landed before is written to
-all the same (its attempt, as it was): WAIT speaks only of what came before a write on its own connection.
+A record is a hash. Its times are whole microseconds since 1970, by the clock of the worker that wrote it. No key
+expires by itself, so the server's clock decides nothing: a record is deleted only by `PURGE`, which judges it at a time
+that its caller passes in. Older versions set an expiry. Each write removes it (`PERSIST`), and removes it first: a user
+who may not do that changes nothing.
+
+What is found to have landed before is written to all the same (its attempt, as it was): WAIT speaks only of what came
+before a write on its own connection.
 """
 
 from dataclasses import dataclass, field
@@ -45,8 +49,8 @@ CLAIM: Final = Script(
     f"""#!lua
     local job_id, operation, owner, fingerprint, scheme, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
     {_FOUND}
-    local lease_until, expires_at, kept_ms = ARGV[7], ARGV[8], ARGV[9]
-    local verified = 1
+    local lease_until, expires_at = ARGV[7], ARGV[8]
+    local verified, lapsed, same_life = 1, 0, false
     if #found > 0 then
         if not is_sound or old.job_id ~= job_id then
             return {{0, found}}
@@ -55,24 +59,34 @@ CLAIM: Final = Script(
             local comparable = old.fingerprint and string.sub(old.fingerprint, 1, #scheme) == scheme
             if not in_progress or not lease_over or (comparable and old.fingerprint ~= fingerprint) then
                 if in_progress and old.owner == owner then
+                    redis.call('PERSIST', KEYS[1])
                     redis.call('HSET', KEYS[1], 'attempts', old.attempts)
                 end
                 return {{0, found}}
             end
             verified = comparable and 1 or 0
+            lapsed = old.lease_until ~= '0' and 1 or 0
+            same_life = true
         end
     end
 
     local attempts, epoch = string.format('%d', (old.attempts or 0) + 1), old.epoch or '1'
+    local runs = same_life and old.runs or '0'
+    redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'job_id', job_id, 'operation', operation, 'status', 'INPROGRESS', 'owner', owner,
         'attempts', attempts, 'lease_until', lease_until, 'expires_at', expires_at, 'fingerprint', fingerprint,
-        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch)
+        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch, 'runs', runs)
     redis.call('HDEL', KEYS[1], 'answer', 'omitted')
-    redis.call('PEXPIRE', KEYS[1], kept_ms)
-    return {{1, attempts, epoch, verified, old.last_error or ''}}
+    if not same_life then
+        redis.call('HDEL', KEYS[1], 'rejected')
+    end
+    local rejected = same_life and old.rejected or ''
+    return {{1, attempts, epoch, verified, old.last_error or '', runs, rejected, lapsed}}
     """
 )
-"""1, attempt, epoch, whether fingerprints were compared, last error; or 0 and the record that stands in the way."""
+"""1, attempt, epoch, whether fingerprints were compared, last error, runs, rejected message, whether the attempt before
+was not ended; or 0 and the record that stands in the way.
+"""
 
 _HELD: Final = """
     local held = redis.call('HMGET', KEYS[1], 'status', 'attempts', 'owner', 'lease_until')
@@ -81,10 +95,28 @@ _HELD: Final = """
         return 0
     end
     local function touch()
+        redis.call('PERSIST', KEYS[1])
         redis.call('HSET', KEYS[1], 'attempts', ARGV[2])
     end
 """
 """Each of these answers 1 where it landed, now or before, and 0 where the lease is lost."""
+
+BEGIN: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_HELD}
+    if status ~= 'INPROGRESS' or owner ~= ARGV[1] then
+        return 0
+    end
+    touch()
+    if (redis.call('HGET', KEYS[1], 'runs') or '0') == ARGV[3] then
+        redis.call('HSET', KEYS[1], 'runs', ARGV[4])
+        if ARGV[5] == '1' then
+            redis.call('HDEL', KEYS[1], 'rejected')
+        end
+    end
+    return 1
+    """
+)
 
 COMPLETE: Final = Script(
     f"""#!lua flags=allow-oom
@@ -99,11 +131,11 @@ COMPLETE: Final = Script(
     if status ~= 'INPROGRESS' then
         return 0
     end
+    redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'status', 'COMPLETED', 'answer', ARGV[3], 'last_seen', ARGV[5], 'expires_at', ARGV[6])
     if ARGV[4] ~= '' then
         redis.call('HSET', KEYS[1], 'omitted', ARGV[4])
     end
-    redis.call('PEXPIRE', KEYS[1], ARGV[7])
     return 1
     """
 )
@@ -121,6 +153,7 @@ RELEASE: Final = Script(
     if owner ~= ARGV[1] then
         return 0
     end
+    redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'lease_until', '0', 'last_seen', ARGV[5])
     redis.call('HDEL', KEYS[1], 'owner')
     if ARGV[3] ~= '' then
@@ -128,6 +161,15 @@ RELEASE: Final = Script(
     end
     if ARGV[4] == '1' then
         redis.call('HDEL', KEYS[1], 'fingerprint')
+    end
+    if ARGV[6] == 'first' then
+        redis.call('HSET', KEYS[1], 'runs', '1')
+        redis.call('HDEL', KEYS[1], 'rejected')
+    elseif ARGV[6] ~= '0' then
+        redis.call('HINCRBY', KEYS[1], 'runs', ARGV[6])
+    end
+    if ARGV[7] ~= '' then
+        redis.call('HSET', KEYS[1], 'rejected', ARGV[7])
     end
     return 1
     """
@@ -140,8 +182,8 @@ RENEW: Final = Script(
         return 0
     end
     if tonumber(lease_until) < tonumber(ARGV[3]) then
+        redis.call('PERSIST', KEYS[1])
         redis.call('HSET', KEYS[1], 'lease_until', ARGV[3], 'expires_at', ARGV[4])
-        redis.call('PEXPIRE', KEYS[1], ARGV[5])
     else
         touch()
     end
@@ -149,23 +191,54 @@ RENEW: Final = Script(
     """
 )
 
-FORGET: Final = Script(
-    f"""#!lua flags=allow-oom
+_SAME: Final = f"""
     local now = ARGV[5]
     {_FOUND}
     local is_same = is_sound and old.status == ARGV[1] and (old.owner or '') == ARGV[2] and old.attempts == ARGV[3]
         and old.epoch == ARGV[4]
-    if not is_same or (in_progress and old.lease_until ~= '0' and ARGV[8] ~= '1') then
+"""
+"""`Record.is_same_as`."""
+
+FORGET: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_SAME}
+    if not is_same or (in_progress and old.lease_until ~= '0' and ARGV[7] ~= '1') then
         return {{0, found}}
     end
+    redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'lease_until', '0', 'expires_at', ARGV[6],
-        'epoch', string.format('%d', old.epoch + 1))
-    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted')
-    redis.call('PEXPIRE', KEYS[1], ARGV[7])
+        'epoch', string.format('%d', old.epoch + 1), 'runs', '0')
+    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted', 'rejected')
     return {{1, redis.call('HGETALL', KEYS[1])}}
     """
 )
 """Whether it landed, and the record as it now is."""
+
+RESTART: Final = Script(
+    f"""#!lua flags=allow-oom
+    {_SAME}
+    if not is_same then
+        return 0
+    end
+    redis.call('PERSIST', KEYS[1])
+    redis.call('HSET', KEYS[1], 'runs', '0')
+    redis.call('HDEL', KEYS[1], 'rejected')
+    return 1
+    """
+)
+"""Whether it landed."""
+
+IS_OVER: Final = Script(
+    f"""#!lua flags=no-writes
+    local now = ARGV[1]
+    {_FOUND}
+    if #found == 0 then
+        return -1
+    end
+    return retention_over and 1 or 0
+    """
+)
+"""What `PURGE` would do: 1 where it would delete the record, 0 where the record stays, -1 where there is none."""
 
 PURGE: Final = Script(
     f"""#!lua flags=allow-oom
@@ -174,7 +247,15 @@ PURGE: Final = Script(
     if #found == 0 then
         return -1
     end
-    return retention_over and redis.call('DEL', KEYS[1]) or 0
+    if retention_over then
+        return redis.call('DEL', KEYS[1])
+    end
+    if is_sound then
+        redis.call('PERSIST', KEYS[1])
+    end
+    return 0
     """
 )
-"""1 where it is deleted, 0 where it stays, -1 where there is none: it has gone since, or was told twice."""
+"""Also removes the expiry that older versions set from what stays, since no write comes to a record that is completed.
+
+1 where it is deleted, 0 where it stays, -1 where there is none: it has gone since, or was told twice."""

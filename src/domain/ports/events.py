@@ -7,6 +7,7 @@ from typing import Protocol
 from domain.delivery import Delivery
 from domain.job import Job
 from domain.outcome import Outcome
+from domain.record import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +36,10 @@ class JobEvents(Protocol):
 
     def release_failed(self, job: Job, error: Exception) -> None:
         """A failed attempt could not give its claim back: the job waits for the lease to lapse."""
+        ...
+
+    def overdue(self, job: Job, claim: Claim) -> None:
+        """The deadline of this attempt is over and its operation still runs: its lease is renewed no more, so that
+        another worker may take the job over. Once for an attempt, from any thread.
+        """
         ...

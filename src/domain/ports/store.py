@@ -6,7 +6,7 @@ from typing import Protocol
 from domain.answer import Answer
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import Claim, ClaimAnswer, Record
+from domain.record import Claim, ClaimAnswer, Record, RunCount
 
 
 class IdempotencyStore(Protocol):
@@ -28,10 +28,20 @@ class IdempotencyStore(Protocol):
           any other is Mismatch: completed, in progress or lapsed.
         - Acquiring sets owner, lease end (now + lease), fingerprint and retention (never shorter than the lease),
           adds one to the attempts, drops the old answer, keeps the first time seen, the last error and the epoch.
+          Runs and the rejected message are kept while the retention runs; once it is over there are none.
         - `verified` is False where the fingerprint of a record that is taken over, waited for or answered was absent or
           of another scheme.
         - A claim that finds itself in progress, its lease live, under the same owner and the same fingerprint is
           Acquired with the attempt it already has: it had landed, and its answer was lost.
+        """
+        ...
+
+    def begin(self, claim: Claim, *, anew: bool) -> None:
+        """Count this attempt as a run, before it runs: the record then has one run more than when it was claimed.
+
+        `anew` begins another life: this run is its first, and no message is rejected any more. Same condition and same
+        `LeaseLostError` as `complete`. Repeated, or after an operator set the count back, it succeeds and changes
+        nothing.
         """
         ...
 
@@ -43,11 +53,20 @@ class IdempotencyStore(Protocol):
         """
         ...
 
-    def release(self, claim: Claim, error: str, *, forget_payload: bool = False) -> None:
+    def release(
+        self,
+        claim: Claim,
+        error: str,
+        *,
+        forget_payload: bool = False,
+        runs: RunCount = RunCount.SAME,
+        rejected: str | None = None,
+    ) -> None:
         """Give the job back after a failed attempt, so that the next delivery may take it at once.
 
         Ends the lease for every clock, clears the owner, keeps the attempts and `error` (a class name). With
-        `forget_payload` the fingerprint goes too, so that a corrected payload may run under the same id.
+        `forget_payload` the fingerprint goes too, so that a corrected payload may run under the same id. `runs` says
+        how the number of runs changes, `rejected` which message was rejected with this.
         Lands under the same condition as `complete`. Repeated for the same attempt it succeeds and changes nothing, as
         long as nobody has claimed since. Otherwise `LeaseLostError`, and nothing changes.
         """
@@ -62,5 +81,9 @@ class IdempotencyStore(Protocol):
         ...
 
     def find(self, key: JobKey) -> Record | None:
-        """The record as it was a moment ago. Eventually consistent will do, since COMPLETED never changes."""
+        """The record as it was a moment ago. Eventually consistent will do, since no worker changes COMPLETED.
+
+        An operator does (`StoreAdmin.forget`). A COMPLETED record of an epoch above 1 is therefore the record as it is
+        now; of epoch 1, it may have been forgotten a moment ago.
+        """
         ...

@@ -18,7 +18,11 @@ class Purged:
 
 
 class StoreAdmin(Protocol):
-    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer."""
+    """The records of one `IdempotencyStore`. Every method raises `StoreUnavailableError` when it cannot answer.
+
+    Items that another tool wrote are passed over by `records` and `purge`, and never changed; `look` and `forget` raise
+    `ForeignRecordError` for them.
+    """
 
     def look(self, key: JobKey) -> Record | None:
         """The record as it is now: with everything that was written before."""
@@ -34,14 +38,23 @@ class StoreAdmin(Protocol):
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         """Let a job run again; the record as it then is.
 
-        It is released, without owner, answer and fingerprint, so that a corrected payload may run too. The attempts
-        stay, since they fence; the epoch goes up by one, and with it every `effect_key`. Retention starts anew.
+        It is released, without owner, answer, fingerprint and runs, so that a corrected payload may run too. The
+        attempts stay, since they fence; the epoch goes up by one, and with it every `effect_key`. Retention starts
+        anew.
         Lands if and only if the record is as it was seen (`Record.is_same_as`), else `RecordChangedError`; and, without
         `force`, if no attempt is under way (`Record.is_held`), else `LeaseHeldError`. Clocks do not matter here: an
         attempt that has lapsed may have had its effect, and the next delivery takes it over under the same effect keys.
         With `force` a worker that holds the job learns it at its next renewal or write, and its answer is lost: its
         effect may be had twice.
-        For a moment `IdempotencyStore.find` may still answer with what was forgotten.
+        After the first one `IdempotencyStore.find` may for a moment still answer with what was forgotten.
+        """
+        ...
+
+    def restart(self, seen: Record) -> None:
+        """Count the runs of a job from 0 again, since its message is sent anew. Nothing else changes.
+
+        Lands if and only if the record is as it was seen (`Record.is_same_as`), else `RecordChangedError`. An attempt
+        that is under way goes on.
         """
         ...
 

@@ -38,6 +38,7 @@ MEANING = {
     Verdict.STALE: "left: older than the retention of records, it may have run before (--force sends it)",
     Verdict.MISMATCH: "left: its record has another payload; it would be buried again (--force forgets the record)",
     Verdict.CAME_BACK: "left: it was sent and is back already",
+    Verdict.DEDUPLICATED: "left: SQS took it for one that was sent before, and dropped it; redrive it in five minutes",
 }
 
 
@@ -79,15 +80,13 @@ class Redriver:
         """What became of it. Raises `QueueUnavailableError`, `StoreUnavailableError`: then it is where it was."""
         record = None if job is None else self.records.admin.look(job.key)
         decision = self._decide(letter, job, record)
-        note = ""
+        note, forgotten = "", False
         if decision.send and not self.options.dry_run:
             if decision.forget and record is not None:
-                note = self._forget(record, letter)
+                record, note = self._forget(record, letter)
+                forgotten = not note
             if not note:
-                self.sent_ids.add(send_back(self.sender, self.target, letter, forget_age=decision.forget_age))
-                if job is not None:
-                    self.sent_jobs.add(job.key)
-                self.box.delete(letter)
+                decision = self._send(decision, letter, job, record)
         is_sent = decision.send and not note
         self.counts["sent" if is_sent else "left"] += 1
         return {
@@ -98,9 +97,21 @@ class Redriver:
             "message_id": letter.message.message_id,
             "verdict": decision.verdict,
             "sent": is_sent and not self.options.dry_run,
-            "forgotten": decision.forget and is_sent and not self.options.dry_run,
+            "forgotten": forgotten,
             "explanation": note or MEANING[decision.verdict],
         }
+
+    def _send(self, decision: Decision, letter: Letter, job: Job | None, record: Record | None) -> Decision:
+        """Send it and delete it; another decision, and the letter stays, where SQS dropped what was sent."""
+        epoch = record.epoch if record else 1
+        sent_id = send_back(self.sender, self.target, letter, epoch=epoch, forget_age=decision.forget_age)
+        if sent_id in self.sent_ids:
+            return Decision(Verdict.DEDUPLICATED, send=False)
+        self.sent_ids.add(sent_id)
+        if job is not None:
+            self.sent_jobs.add(job.key)
+        self.box.delete(letter)
+        return decision
 
     def asked_on(self, trouble: Exception) -> str:
         """What could not be had: letters are sent to one queue, received and deleted on the other."""
@@ -117,8 +128,8 @@ class Redriver:
         force = self.options.force and (job is None or job.key not in self.sent_jobs)
         return decide(letter, job, record, now=now, retention=retention, force=force)
 
-    def _forget(self, record: Record, letter: Letter) -> str:
-        """Why it cannot be, if so."""
+    def _forget(self, record: Record, letter: Letter) -> tuple[Record, str]:
+        """The record as it then is, and why it was not forgotten, if so."""
         self.who = self.who or self.records.who()
         now, told = self.records.clock.now(), {"message_id": letter.message.message_id}
         try:
@@ -127,9 +138,9 @@ class Redriver:
             audit(self.who, record, None, now, **told)
             raise
         except (RecordChangedError, LeaseHeldError) as error:
-            return f"left: {error}"
+            return record, f"left: {error}"
         audit(self.who, record, after, now, **told)
-        return ""
+        return after, ""
 
 
 def redrive(options: RedriveOptions) -> int:

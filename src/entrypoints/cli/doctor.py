@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +19,9 @@ from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import printable
 from entrypoints.cli.tables import print_object
 from entrypoints.settings import Backend, SettingError, Settings
+
+if TYPE_CHECKING:
+    from adapters.valkey.admin import ValkeyStoreAdmin
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -64,7 +67,7 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
     if settings.backend is Backend.SQLITE:
         yield from file_findings(settings.db)
     if settings.backend is Backend.VALKEY:
-        yield _answers(options, settings)
+        yield from _server(options, settings)
     has_queue = bool(options.queue_url or function)
     if settings.backend is Backend.DYNAMODB or has_queue:
         yield from _who_and_where(aws)
@@ -74,8 +77,8 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
         yield from _queues(aws, options, settings, function)
 
 
-def _answers(options: DoctorOptions, settings: Settings) -> Finding:
-    """Of a store that has no check of its own: whether it can be used, and whether it answers."""
+def _server(options: DoctorOptions, settings: Settings) -> Iterator[Finding]:
+    """Whether the server can be used, whether it answers, and whether it is purged."""
     subject = f"store {settings.backend}"
     where = RecordsOptions(
         backend=settings.backend,
@@ -86,9 +89,12 @@ def _answers(options: DoctorOptions, settings: Settings) -> Finding:
     try:
         with open_records(where) as records:
             records.admin.look(records.key("onejob doctor", "default", None))
+            yield ok(subject, "answers")
+            from entrypoints.cli.doctor_server import purge_finding  # its client need not be installed
+
+            yield purge_finding(cast("ValkeyStoreAdmin", records.admin))
     except (SettingError, StoreUnavailableError) as error:
-        return fail(subject, str(error), "is the server up, and its setting right (README, Settings)?")
-    return ok(subject, "answers")
+        yield fail(subject, str(error), "is the server up, and its setting right (README, Settings)?")
 
 
 def _who_and_where(aws: Aws) -> Iterator[Finding]:

@@ -41,8 +41,9 @@ def doctor(
 ) -> None:
     """Look at everything a worker stands on, and say what to mend.
 
-    Settings; the table (key, TTL, backups, deletion protection), or the SQLite
-    file (integrity, permissions, version); with --function or --queue-url also
+    Settings; the table (key, TTL, backups, deletion protection), the SQLite
+    file (integrity, permissions, version), or the Valkey server (whether it
+    answers, and whether it is purged); with --function or --queue-url also
     the queue, its dead-letter queue, visibility against the time-out, the
     redrive policy, retention of records against that of messages, and the
     event source mapping. Nothing is changed.

@@ -96,7 +96,8 @@ class FunctionCheck:
             return fail(
                 subject,
                 "reserved concurrency is 0: each delivery is throttled and uses up a receive",
-                "aws lambda delete-function-concurrency; to stop a worker, disable its event source mapping",
+                f"aws lambda delete-function-concurrency --function-name {self.name}; "
+                "to stop a worker, disable its event source mapping",
             )
         return ok(subject, "no reserved concurrency" if reserved is None else f"reserved concurrency {reserved}")
 

@@ -148,10 +148,14 @@ def forget(
 
     Nothing is done if the record is no longer as it was shown, or, without
     --force, while a worker has not ended it: a running job, and a lapsed one,
-    which the next delivery takes over under the same effect keys. For a
-    second or so a message that comes back may still be answered with what
-    was forgotten. An audit line (JSON, event job_forgotten: who, which job,
-    before and after) goes to standard error.
+    which the next delivery takes over under the same effect keys. For
+    about a second after a job is first forgotten, a redelivered message may
+    still be answered with the old answer (DynamoDB); not after a later one.
+    On a FIFO queue, onejob send is dropped within five minutes of the last
+    one with the same payload; onejob dlq redrive is not.
+
+    An audit line (JSON, event job_forgotten: who, which job, before and
+    after) goes to standard error.
 
     Exit status: 0 forgotten; 1 nothing was done; 2 unusable arguments or
     settings; 130 interrupted; 143 terminated.

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from entrypoints.cli.local import Local, LocalError
-from entrypoints.emulator.deployment import DeployedWorker
-from entrypoints.emulator.launcher import Emulator, EmulatorError
+from entrypoints.cli.local_view import how_to_use
+from entrypoints.emulator.launcher import EmulatorError
 
 local = typer.Typer(
     help="The deployed worker on this machine: the real stack on an AWS emulator, without an account or Docker.",
@@ -50,7 +50,7 @@ def up(
     if as_json:
         typer.echo(json.dumps({"endpoint_url": aws.url, **asdict(worker)}, indent=2))
     else:
-        typer.echo(_how_to_use(aws, worker))
+        typer.echo(how_to_use(aws, worker))
 
 
 @local.command()
@@ -112,24 +112,3 @@ def _bodies(told: list[str]) -> Iterator[str]:
             yield from (line for line in map(str.strip, sys.stdin) if line)
         else:
             yield body
-
-
-def _how_to_use(aws: Emulator, worker: DeployedWorker) -> str:
-    exports = "\n".join(
-        f"  export {name}={value}" for name, value in aws.environment().items() if not name.endswith("_FILE")
-    )
-    return f"""
-queue            {worker.queue_url}
-dead letters     {worker.dead_letter_queue_url}
-table            {worker.table}
-function         {worker.function}
-log group        {worker.log_group}
-
-send a job       onejob local send '{{"job_id":"job-001"}}'
-watch            onejob local logs --follow
-deploy again     onejob local up
-stop             onejob local down
-
-for the aws command line and SDKs:
-  unset AWS_PROFILE AWS_SESSION_TOKEN
-{exports}"""

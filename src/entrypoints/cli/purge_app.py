@@ -29,7 +29,8 @@ def purge(
     """Delete records whose retention is over, of every namespace.
 
     DynamoDB does so by itself where TTL is on; this is for tables without it,
-    and for SQLite files. It goes through the store page by page, and a record
+    for SQLite files, and for Valkey servers, where nothing else deletes a
+    record: schedule it (docs/stores.md). It goes through the store page by page, and a record
     that is claimed meanwhile stays. What is deleted would have run again
     anyway: nobody answers for it.
 

@@ -9,6 +9,7 @@
     a lease that runs                         sent: waits for its end   the same
     no record; over; lapsed; released         sent: runs                the same
     came back during this redrive             left: came_back           the same
+    SQS answers as for an earlier message     left: deduplicated        the same
 
 A record whose lease runs is never forgotten here (`onejob forget --force` does).
 """
@@ -33,6 +34,7 @@ class Verdict(StrEnum):
     STALE = "stale_redrive"
     MISMATCH = "payload_mismatch"
     CAME_BACK = "came_back"
+    DEDUPLICATED = "deduplicated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Decision:
 def decide(
     letter: Letter, job: Job | None, record: Record | None, *, now: datetime, retention: timedelta, force: bool
 ) -> Decision:
-    """By the table above; that it came back is known to whoever sends."""
+    """By the table above; the last two rows are known to whoever sends."""
     if job is None:
         return Decision(Verdict.NO_JOB, send=force)
     sent = letter.first_sent

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import local
@@ -12,12 +11,14 @@ from typing import Final
 
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
+from adapters.threads.pool import ThreadPool
 from domain.identity import NAME
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.outcome import Executed, Skipped
 from domain.ports.events import Trace
+from domain.record import Claim
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
@@ -49,7 +50,10 @@ def run_file(options: RunOptions) -> int:
             container = _container(options, operations, events)
             jobs = stack.enter_context(open_jobs(options.source))
             open_store(container, options.store, stack)
-            pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="onejob"))
+            pool = ThreadPool(options.concurrency)
+            threads = pool.ensure(options.concurrency)
+            if not threads:
+                raise UnusableOptionError("the system has no thread to spare")
             tally = Tally()
             view = _view(options, jobs, tally)
             stack.callback(view.close)
@@ -59,7 +63,7 @@ def run_file(options: RunOptions) -> int:
                 process=container.service().process,
                 submit=pool.submit,
                 last_trace=events.last,
-                workers=options.concurrency,
+                workers=threads,
                 clock=container.clock(),
                 jitter=container.jitter(),
                 lease=options.lease,
@@ -164,6 +168,9 @@ class LastTraces:
         pass
 
     def release_failed(self, job: Job, error: Exception) -> None:
+        pass
+
+    def overdue(self, job: Job, claim: Claim) -> None:
         pass
 
 

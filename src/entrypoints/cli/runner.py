@@ -249,7 +249,7 @@ class JobFileRunner:
     def _work(self, task: Task) -> None:
         task.deliveries += 1
         try:
-            delivery = Delivery(task.deliveries, f"line {task.line.number}")
+            delivery = Delivery(task.deliveries, f"line {task.line.number}", counts_runs=False)
             task.error, task.outcome = None, None
             task.outcome = self.process(task.job, lease=self.lease, deadline=None, delivery=delivery)
             trace = self.last_trace()
@@ -268,7 +268,7 @@ class JobFileRunner:
                 if not task.said_waiting:
                     task.said_waiting = True
                     yield self._told(task, outcome, is_final=False)
-            case Failed(Failure.LEASE_LOST):
+            case Failed(Failure.LEASE_LOST | Failure.NOT_STARTED):
                 self._delay(task, self.clock.now() + ASK_AGAIN)
                 yield self._told(task, outcome, is_final=False)
             case Failed(Failure.OPERATION_RAISED) if task.failures + 1 < self.max_attempts:

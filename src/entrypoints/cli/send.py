@@ -10,6 +10,7 @@ from typing import IO, Final
 from adapters.job_lines import Line, open_jobs
 from adapters.sqs.dead_letter import is_legal
 from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.job_size import check_job_size
 from adapters.sqs.sender import BatchSent, Outgoing, SqsSender
 from domain.errors import InvalidJobError
 from domain.job import Job
@@ -86,6 +87,7 @@ def read(line: Line, factory: JobFactory) -> tuple[Job, str]:
     body = line.text.strip()
     if not is_legal(body):
         raise InvalidJobError("unreadable_line", "a character that SQS does not carry")
+    check_job_size(body)
     try:
         return factory.job(unwrap(body)), body
     except S3TestEventError:

@@ -33,6 +33,9 @@ SIGNALLED: Final = 128
 FLUSH_SECONDS: Final = 10
 """Metrics are emitted so often."""
 
+SUPERVISE_SECONDS: Final = 1
+"""Threads that are missing are asked for so often."""
+
 LIVES_WITHIN: Final = timedelta(seconds=ANSWER_SECONDS + 30)
 """The receive loop shows itself every second, or else waits for a long poll and its second try."""
 
@@ -45,6 +48,7 @@ class WorkOptions:
     operation: str | None
     name: str | None
     lease: timedelta
+    longest: timedelta
     single_host: bool
     shutdown: timedelta
     poll: timedelta
@@ -111,7 +115,11 @@ def _parts(options: WorkOptions) -> Parts:
         )
     operations, default_operation = chosen_operations(options.operation, options.name)
     poll = PollOptions(
-        queue_url=options.queue_url, lease=options.lease, poll=options.poll, single_host=options.single_host
+        queue_url=options.queue_url,
+        lease=options.lease,
+        longest=options.longest,
+        poll=options.poll,
+        single_host=options.single_host,
     )
     try:
         return make_poll_worker(operations, default_operation, poll, settings)
@@ -140,9 +148,12 @@ class Work:
         self.parts.events.worker("health_port_open", host=host, port=opened)
 
     def is_alive(self) -> bool:
-        """Whether the receive loop moved lately. It need not once it is told to stop."""
+        """Whether the receive loop moved lately, and what it needs is there. It need not once it is told to stop."""
         worker = self.parts.worker
-        return worker.stopping or worker.clock.now() - worker.moved_at < self.options.poll * 2 + LIVES_WITHIN
+        if worker.stopping:
+            return True
+        moved = worker.clock.monotonic() - worker.moved_at
+        return moved < self.options.poll * 2 + LIVES_WITHIN and worker.is_healthy()
 
     def is_ready(self) -> bool:
         return self.found and not self.parts.worker.stopping
@@ -156,7 +167,7 @@ class Work:
         """When the queue has answered, None; or the signal that came before."""
         worker, tries = self.parts.worker, 0
         while True:
-            worker.moved_at = worker.clock.now()
+            worker.moved_at = worker.clock.monotonic()
             try:
                 arn = self.parts.receiver.find()
             except QueueUnusableError as error:
@@ -184,17 +195,24 @@ class Work:
             namespace=settings.namespace,
             concurrency=settings.concurrency,
             lease_seconds=int(self.options.lease.total_seconds()),
+            max_seconds=int(self.options.longest.total_seconds()),
             dead_letters=settings.dead_letter_queue_url
             or "none: what is rejected stays in the queue and comes back; set DEAD_LETTER_QUEUE_URL",
         )
 
     def _work(self) -> int:
         """Until a signal comes, which is answered; SIGPIPE stands for an output that is closed."""
-        self.parts.worker.start()
+        worker = self.parts.worker
+        worker.start()
+        flushed_at = worker.clock.monotonic()
         while True:
-            number = self.signals.wait(FLUSH_SECONDS)
+            number = self.signals.wait(min(SUPERVISE_SECONDS, FLUSH_SECONDS))
             if number is not None:
                 return number
+            worker.supervise()
+            if worker.clock.monotonic() - flushed_at < timedelta(seconds=FLUSH_SECONDS):
+                continue
+            flushed_at = worker.clock.monotonic()
             try:
                 self.parts.events.flush()
             except (OSError, ValueError):
@@ -202,14 +220,14 @@ class Work:
 
     def _stop(self, number: int) -> int:
         worker, events = self.parts.worker, self.parts.events
-        until = worker.clock.now() + self.options.shutdown
+        until = worker.clock.monotonic() + self.options.shutdown
         events.worker(
             "worker_stopping",
             signal=signal.Signals(number).name,
             shutdown_seconds=self.options.shutdown.total_seconds(),
         )
         worker.stop()
-        running = worker.wait(until)
+        running = worker.wait(until - worker.clock.monotonic())
         events.left_running(running)
         events.worker("worker_stopped", left_running=len(running))
         try:

@@ -1,11 +1,14 @@
 """`onejob work`: its options, and what they mean."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from entrypoints.cli.options import KeyName
+
+LONGEST_SECONDS: Final = 43_000
+"""What fits into SQS's 12 hours, with the time to write an answer."""
 
 
 def work(
@@ -37,6 +40,16 @@ def work(
             "--single-host", help="All workers of this queue are on this machine: IDEMPOTENCY_BACKEND=sqlite."
         ),
     ] = False,
+    max_seconds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=LONGEST_SECONDS,
+            envvar="MAX_SECONDS",
+            help="Seconds that an attempt may take; then its lease and its message are renewed no more, and another "
+            "worker takes the job over.",
+        ),
+    ] = LONGEST_SECONDS,
     shutdown_seconds: Annotated[
         int,
         typer.Option(
@@ -71,8 +84,8 @@ def work(
     JOB_CONCURRENCY is how many jobs run at a time (10). The README has the
     other settings, docs/work.md containers and permissions.
 
-    A job may take up to 12 hours, SQS's limit; its lease and its message's
-    invisibility are renewed while it runs. SIGTERM and Ctrl-C stop: nothing
+    A job may take up to --max-seconds (SQS's limit is 12 hours); its lease
+    and its message's invisibility are renewed while it runs. SIGTERM and Ctrl-C stop: nothing
     more is received, what has not started goes back at once, what runs is
     finished. A second signal leaves at once. Nothing is lost: what is cut off
     is taken over when its lease ends.
@@ -92,6 +105,7 @@ def work(
         operation=operation,
         name=name,
         lease=timedelta(seconds=lease),
+        longest=timedelta(seconds=max_seconds),
         single_host=single_host,
         shutdown=timedelta(seconds=shutdown_seconds),
         poll=timedelta(seconds=poll_seconds),

@@ -164,24 +164,31 @@ def _trust(authority: Path | None) -> dict[str, str]:
     return {name: str(authority) for name in ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")} if authority else {}
 
 
-def _environment() -> Path:
-    """The emulator's own virtual environment, brought up to the lock file."""
+def locked_environment(group: str) -> Path:
+    """The virtual environment `.venv-GROUP`, with a dependency group and nothing else, synchronised with the lock file.
+
+    Raises `EmulatorError`.
+    """
     if not (PROJECT / "uv.lock").exists():
-        raise EmulatorError(f"the emulator is installed from the project's lock file, and {PROJECT} has no uv.lock")
+        raise EmulatorError(f"the {group} is installed from the project's lock file, and {PROJECT} has no uv.lock")
     uv = shutil.which(os.environ.get("UV") or "uv") or shutil.which("uv")
     if uv is None:
         raise EmulatorError("uv is not on the PATH: install it with `pip install uv`, then try again")
-    folder = PROJECT / ".venv-emulator"
+    folder = PROJECT / f".venv-{group}"
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     made = subprocess.run(  # noqa: S603
-        [uv, "sync", "--frozen", "--quiet", "--only-group", "emulator", "--project", str(PROJECT)],
+        [uv, "sync", "--frozen", "--quiet", "--only-group", group, "--project", str(PROJECT)],
         env=environment | {"UV_PROJECT_ENVIRONMENT": str(folder)},
         capture_output=True,
         text=True,
     )
     if made.returncode:
-        raise EmulatorError(f"`uv sync --only-group emulator` failed:\n{made.stderr.strip()}")
+        raise EmulatorError(f"`uv sync --only-group {group}` failed:\n{made.stderr.strip()}")
     return folder
+
+
+def _environment() -> Path:
+    return locked_environment("emulator")
 
 
 def _ready(process: "subprocess.Popen[str]", folder: Path, authority: Path | None) -> Emulator:

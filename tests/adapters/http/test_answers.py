@@ -48,6 +48,13 @@ def test_an_omitted_answer_has_the_same_marker_both_times() -> None:
         assert made.headers["Onejob-Answer-Omitted"] == r"unserializable: Gr\xf6\xdfe"
 
 
+@given(st.recursive(st.none() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5))
+def test_a_status_has_the_answer_in_the_bytes_that_were_measured(value: Any) -> None:
+    answer = Answer.of(value, None)
+    told_of = record(status=Status.COMPLETED, answer=answer)
+    assert f'"answer":{answer.text}' in status_reply("a", told_of, NOW).body
+
+
 @pytest.mark.parametrize(("seconds", "wait"), [(-5, "1"), (0, "1"), (2.1, "3"), (900, "10")])
 def test_a_running_job_is_asked_for_again_soon(seconds: float, wait: str) -> None:
     assert told(Deferred(NOW + timedelta(seconds=seconds))) == (409, "still_running", wait)

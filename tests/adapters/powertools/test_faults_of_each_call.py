@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from adapters.heartbeat import ThreadHeartbeat
 from adapters.powertools.store import DynamoDBIdempotencyStore
+from adapters.threads.heartbeat import ThreadHeartbeat
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.delivery import Delivery

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 
 import boto3
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adapters.sqs.dead_letter import is_legal
 from adapters.sqs.envelope import unwrap
 from adapters.sqs.job_sender import SqsJobSender
+from adapters.sqs.job_size import MAX_JOB_BYTES
 from adapters.system import new_id
-from domain.strict_json import Json
+from domain.errors import InvalidJobError
+from domain.strict_json import Json, parse
 from entrypoints.container import SQS_TRIES, sdk_config
 from entrypoints.settings import Backend, Settings
 from tests.support.aws import emulated
@@ -28,20 +33,51 @@ def sender(queue_url: str) -> SqsJobSender:
     return SqsJobSender(lambda: client, queue_url, new_id)
 
 
+def sent(queues: Queues, message: dict[str, Json]) -> None:
+    made = sender(queues.url)
+    assert made.send(made.body(message), "group") is None
+
+
 def test_a_message_arrives_as_it_was_in_characters_that_sqs_takes(queues: Queues) -> None:
-    message: dict[str, Json] = {"job_id": "a", "text": "\x00\x7f\ufffe\uffff ä \U0001f600", "number": 1e300}
-    assert sender(queues.url).send(message, "group") is None
+    message: dict[str, Json] = {"job_id": "a", "text": "\x00\ufffe\uffff\n", "number": 1e300, "\uffff": "\ufffe"}
+    sent(queues, message)
     (received,) = queues.receive(1)
     assert unwrap(received["Body"]) == message
     assert received["Body"].isascii()
-    assert received["Body"].replace("\x7f", "").isprintable()
+
+
+def test_what_sqs_carries_is_not_escaped(queues: Queues) -> None:
+    text = "\x7f\x9f ä \u2028\ufffd\U0001f600\U0010ffff"
+    sent(queues, {"job_id": "a", "text": text})
+    (received,) = queues.receive(1)
+    assert received["Body"] == f'{{"job_id":"a","text":"{text}"}}'
+
+
+@given(st.dictionaries(st.text(), st.text() | st.floats(allow_nan=False, allow_infinity=False)))
+def test_whatever_is_in_a_message_sqs_carries_it_and_the_worker_reads_it(message: dict[str, Json]) -> None:
+    body = SqsJobSender(lambda: pytest.fail("asks nobody"), "https://queue", new_id).body(message)
+    assert is_legal(body)
+    assert parse(body) == message
+
+
+@pytest.mark.parametrize("filling", ["x", "\x7f", "ä"])
+def test_a_message_is_measured_as_it_is_sent(queues: Queues, filling: str) -> None:
+    frame = len('{"job_id":"a","text":""}')
+    room, size = MAX_JOB_BYTES - frame, len(filling.encode())
+    text = "x" * (room % size) + filling * (room // size)
+    for fits in (text[1:], text):
+        sent(queues, {"job_id": "a", "text": fits})
+        (received,) = queues.receive(1)
+        assert unwrap(received["Body"]) == {"job_id": "a", "text": fits}
+    with pytest.raises(InvalidJobError, match="too_large"):
+        sender(queues.url).body({"job_id": "a", "text": f"{text}x"})
 
 
 def test_on_a_fifo_queue_a_job_is_a_group_and_the_same_job_may_be_sent_again() -> None:
     with emulated():
         queues = make_queues(fifo=True)
         for _ in range(2):
-            assert sender(queues.url).send({"job_id": "a"}, "group-a") is None
+            assert sender(queues.url).send('{"job_id":"a"}', "group-a") is None
         received = queues.receive(2)
     assert [json.loads(one["Body"]) for one in received] == [{"job_id": "a"}] * 2
     assert {one["Attributes"]["MessageGroupId"] for one in received} == {"group-a"}
@@ -51,7 +87,7 @@ def test_on_a_fifo_queue_a_job_is_a_group_and_the_same_job_may_be_sent_again() -
 def test_what_was_not_sent_is_told_by_its_name(queues: Queues, fault: str, name: str) -> None:
     made = sender(queues.url)
     with aws_requests(SendMessage=[fault] * 10):  # type: ignore[list-item]
-        assert made.send({"job_id": "a"}, "group") == name
+        assert made.send('{"job_id":"a"}', "group") == name
     assert queues.counts() == (0, 0)
 
 
@@ -59,4 +95,4 @@ def test_an_endpoint_that_is_no_url_is_told_too() -> None:
     def broken() -> None:
         raise ValueError("Invalid endpoint")
 
-    assert SqsJobSender(broken, "https://queue", new_id).send({}, "group") == "ValueError"  # type: ignore[arg-type]
+    assert SqsJobSender(broken, "https://queue", new_id).send("{}", "group") == "ValueError"  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -150,6 +151,24 @@ def test_out_of_memory_nothing_begins_and_what_runs_is_kept_and_ended(server: Se
     store.close()
 
 
+def test_out_of_memory_a_purge_makes_room(server: Server) -> None:
+    clock = FakeClock()
+    with (
+        closing(valkey_store(server.port, clock, RETENTION)) as store,
+        closing(valkey_admin(server.port, clock, RETENTION)) as admin,
+    ):
+        store.claim(job("a"), owner="a", lease=LEASE)
+        store.complete(Claim(job("a").key, "a", 1), ANSWER)
+        clock.advance(days=30)
+        undo = refusing(server, "out of memory")
+        try:
+            with pytest.raises(StoreUnavailableError):
+                store.claim(job("b"), owner="b", lease=LEASE)
+            assert admin.purge().deleted == 1
+        finally:
+            undo()
+
+
 def test_a_paused_server_is_unavailable_in_bounded_time_and_what_it_did_then_is_recognised() -> None:
     with started() as server:
         clock = FakeClock()
@@ -196,7 +215,7 @@ def test_after_kill_9_a_server_that_flushes_each_write_knows_all_that_was_told()
             assert isinstance(seen, Completed if number % 2 else Busy)
         store.complete(Claim(job("0").key, "a", 1), ANSWER)
         clock.time += LEASE + timedelta(milliseconds=1)
-        assert store.claim(job("2"), owner="b", lease=LEASE) == Acquired(Claim(job("2").key, "b", 2))
+        assert store.claim(job("2"), owner="b", lease=LEASE) == Acquired(Claim(job("2").key, "b", 2), after_lapse=True)
         store.close()
 
 

@@ -1,4 +1,4 @@
-"""What is peculiar to Valkey: one round trip each, keys that outlive what counts on them, and keys of somebody else."""
+"""What is peculiar to Valkey: one round trip each, and keys of somebody else."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ import pytest
 
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseLostError
-from domain.record import Acquired, Busy, Claim, Completed
+from domain.record import Acquired, Busy, Claim
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.tcp_proxy import proxied
@@ -21,7 +21,6 @@ KEY = f"onejob:{JOB.key}"
 LEASE = timedelta(seconds=60)
 RETENTION = timedelta(hours=1)
 HELD = Claim(JOB.key, "a", 1)
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -45,46 +44,6 @@ def test_every_operation_is_one_request_and_a_server_that_forgot_the_script_cost
             assert proxy.requests == expected
             server.client.flushdb()
         store.close()
-
-
-@pytest.mark.parametrize(("lease", "kept_ms"), [(LEASE, 2 * HOUR_MS), (RETENTION * 3, 4 * HOUR_MS)])
-def test_a_key_outlives_retention_and_lease_whatever_the_worker_takes_for_the_time(
-    server: Server, lease: timedelta, kept_ms: int
-) -> None:
-    """Its clock may be years behind the server's: a moment of it would be past there, and the key gone at once."""
-    clock = FakeClock()
-    clock.advance(days=-3650)
-    store = valkey_store(server.port, clock, RETENTION)
-
-    def is_kept() -> bool:
-        left: int = server.client.pttl(KEY)
-        server.client.pexpire(KEY, 5000)
-        return kept_ms - 10_000 < left <= kept_ms
-
-    store.claim(JOB, owner="a", lease=lease)
-    assert is_kept()
-    store.renew(HELD, lease * 1.1)
-    assert server.client.pttl(KEY) > kept_ms - 10_000
-    store.release(HELD, "Error")
-    assert server.client.pttl(KEY) > kept_ms - 10_000, "a release leaves it as it is"
-    store.claim(JOB, owner="b", lease=lease)
-    server.client.pexpire(KEY, 5000)
-    store.complete(Claim(JOB.key, "b", 2), Answer("1"))
-    assert 2 * HOUR_MS - 10_000 < server.client.pttl(KEY) <= 2 * HOUR_MS
-    store.close()
-
-
-def test_a_key_that_somebody_made_persistent_is_not_lost_by_a_repetition(server: Server) -> None:
-    store = valkey_store(server.port, FakeClock(), RETENTION)
-    store.claim(JOB, owner="a", lease=LEASE)
-    server.client.persist(KEY)
-    assert store.claim(JOB, owner="a", lease=LEASE) == Acquired(HELD)
-    store.renew(HELD, LEASE / 2)
-    store.complete(HELD, Answer("1"))
-    server.client.persist(KEY)
-    store.complete(HELD, Answer("1"))
-    assert store.claim(JOB, owner="b", lease=LEASE) == Completed(Answer("1"))
-    store.close()
 
 
 FOREIGN: dict[str, tuple[str, ...]] = {

@@ -1,17 +1,17 @@
 """Deletes what is done: at once, as many messages in a request as have gathered, and again where SQS fails."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from heapq import heappop, heappush
-from itertools import count
-from threading import Condition, Thread
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from adapters.sqs.message import Message
 from adapters.sqs.polling.ports import PollEvents, TryToDelete
 from adapters.sqs.polling.visibility_heartbeat import GONE
 from adapters.sqs.queue import BATCH
+from adapters.threads.due import DueHeap
+from adapters.threads.periodic import Periodic
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.backoff import backoff
 from domain.ports.clock import Clock
 
@@ -20,17 +20,20 @@ FIRST_PAUSE: Final = timedelta(milliseconds=200)
 LONGEST_PAUSE: Final = timedelta(seconds=10)
 """Half a minute in all, at most. A message that is not deleted then comes back, and is skipped: its job is done."""
 
+THREADS: Final = 2
+"""At most: while one request hangs, others are deleted."""
 
-@dataclass(order=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Deletion:
-    due: datetime
-    number: int
-    message: Message = field(compare=False)
-    tries: int = field(default=0, compare=False)
+    message: Message
+    tries: int = 0
 
 
 class Deletions:
-    """Thread-safe; its thread is started at first use. `gone` is told the messages that are deleted or given up."""
+    """Thread-safe, and a `Helper`. `gone` is told the messages that are deleted or given up."""
+
+    name = "deletions"
 
     def __init__(
         self,
@@ -39,42 +42,59 @@ class Deletions:
         events: PollEvents,
         clock: Clock,
         jitter: Callable[[], float],
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
         self._try_to_delete = try_to_delete
         self._gone = gone
         self._events = events
         self._clock = clock
         self._jitter = jitter
-        self._waiting: list[_Deletion] = []
+        self._waiting: DueHeap[_Deletion] = DueHeap()
         self._unfinished = 0
-        self._numbers = count()
-        self._changed = Condition()
-        self._thread: Thread | None = None
+        self._ended = threads.condition()
+        self._periodic: Periodic[list[_Deletion]] = Periodic(
+            self.name,
+            due=self._waiting.first_due,
+            take=self._take,
+            work=self._delete,
+            clock=clock,
+            threads=threads,
+            most=THREADS,
+        )
 
     def add(self, message: Message) -> None:
         """Delete it soon."""
-        with self._changed:
-            heappush(self._waiting, _Deletion(self._clock.now(), next(self._numbers), message))
+        with self._ended:
             self._unfinished += 1
-            if self._thread is None:
-                self._thread = Thread(target=self._run, name="onejob-deletions", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+        self._wait_until(self._clock.monotonic(), [_Deletion(message)])
 
     def finish(self, seconds: float) -> bool:
         """Wait until nothing is left to delete, but no longer than that."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._unfinished, seconds)
+        with self._ended:
+            return self._ended.wait_for(lambda: not self._unfinished, seconds)
+
+    def supervise(self) -> bool:
+        return self._periodic.supervise()
+
+    def is_healthy(self) -> bool:
+        return self._periodic.is_healthy()
 
     def work_off(self) -> None:
-        """Ask for what is due, once."""
-        now = self._clock.now()
-        with self._changed:
-            due: list[_Deletion] = []
-            while self._waiting and len(due) < BATCH and self._waiting[0].due <= now:
-                due.append(heappop(self._waiting))
-        if due:
-            self._delete(due)
+        """Ask for what is due, in the caller's thread."""
+        self._periodic.work_off()
+
+    def _wait_until(self, due: timedelta, deletions: Iterable[_Deletion]) -> None:
+        with self._periodic.changed:
+            for one in deletions:
+                self._waiting.push(one, due)
+            self._periodic.expect(due)  # without a thread they wait until one can be had
+
+    def _take(self) -> list[_Deletion] | None:
+        now = self._clock.monotonic()
+        due: list[_Deletion] = []
+        while len(due) < BATCH and (one := self._waiting.pop(now)) is not None:
+            due.append(one)
+        return due or None
 
     def _delete(self, due: list[_Deletion]) -> None:
         try:
@@ -94,16 +114,9 @@ class Deletions:
         if given_up:
             self._events.settling_failed(deletions=given_up)
         self._gone([one.message for one in due if one not in again])
-        with self._changed:
-            for one in again:
-                one.due = self._clock.now() + backoff(one.tries, FIRST_PAUSE, LONGEST_PAUSE, self._jitter)
-                heappush(self._waiting, one)
+        for one in again:
+            pause = backoff(one.tries, FIRST_PAUSE, LONGEST_PAUSE, self._jitter)
+            self._wait_until(self._clock.monotonic() + pause, [one])
+        with self._ended:
             self._unfinished -= len(due) - len(again)
-            self._changed.notify_all()
-
-    def _run(self) -> None:
-        while True:
-            self.work_off()
-            with self._changed:
-                due = self._waiting[0].due if self._waiting else None
-                self._changed.wait(None if due is None else max(0.0, (due - self._clock.now()).total_seconds()))
+            self._ended.notify_all()

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from threading import Thread
 
 from adapters.sqs.message import Message
 from adapters.sqs.polling.deletions import Deletions
 from adapters.system import SystemClock
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents
+from tests.support.threads import IdleThreads
 
 
 class Bench:
@@ -27,8 +27,8 @@ class Bench:
             self.events,
             self.clock,
             lambda: 0.0,
+            IdleThreads(),
         )
-        self.deletions._thread = Thread()  # which never starts: the test works off
 
     def try_to_delete(self, messages: Sequence[Message]) -> list[tuple[Message, str]]:
         self.asked.append([one.message_id for one in messages])

@@ -8,8 +8,10 @@ from adapters.sqs.dead_letter import dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from domain.outcome import Rejected
+from domain.ports.clock import Moment
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents, RecordedQueue
+from tests.support.threads import IdleThreads
 
 TIMEOUT = timedelta(seconds=30)
 
@@ -25,8 +27,7 @@ class Bench:
         self.errors = list(errors)
         self.asked: list[list[tuple[str, int]]] = []
         self.events = RecordedPollEvents()
-        self.heartbeat = VisibilityHeartbeat(self.try_to_hide, self.events, self.clock, TIMEOUT)
-        self.heartbeat._thread = Thread()  # which never starts: the test beats
+        self.heartbeat = VisibilityHeartbeat(self.try_to_hide, self.events, self.clock, TIMEOUT, IdleThreads())
 
     def try_to_hide(self, timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
         self.asked.append([(held.message_id, seconds) for held, seconds in timeouts])
@@ -37,7 +38,7 @@ class Bench:
 
     def hold(self, *numbers: int) -> list[Message]:
         messages = [message(number) for number in numbers]
-        self.heartbeat.hold(messages, self.clock.now())
+        self.heartbeat.hold(messages, Moment.of(self.clock))
         return messages
 
     def beats_after(self, seconds: float) -> int:
@@ -126,8 +127,8 @@ def test_a_message_that_was_deleted_while_it_was_extended_is_no_failure() -> Non
     bench = Bench()
 
     def gone_meanwhile(timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
-        with bench.heartbeat._changed:  # what `let_go` does before it waits for this
-            bench.heartbeat._held.clear()
+        with bench.heartbeat._periodic.changed:  # what `let_go` does before it waits for this
+            bench.heartbeat._forget("handle-m1")
         return [(held, "ReceiptHandleIsInvalid") for held, _ in timeouts]
 
     bench.heartbeat._try_to_hide = gone_meanwhile
@@ -173,6 +174,6 @@ def test_the_thread_beats_by_itself() -> None:
 
     clock = SystemClock()
     heartbeat = VisibilityHeartbeat(hide, RecordedPollEvents(), clock, timedelta(seconds=1.5))
-    heartbeat.hold([message(1)], clock.now() - timedelta(seconds=0.4))
+    heartbeat.hold([message(1)], Moment(clock.now(), clock.monotonic() - timedelta(seconds=0.4)))
     assert asked.wait(10)
     heartbeat.let_go([message(1)])

@@ -5,18 +5,23 @@ from threading import Event, Semaphore, Thread
 
 import pytest
 
-from adapters.heartbeat import ThreadHeartbeat
 from adapters.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
+from adapters.threads.heartbeat import ThreadHeartbeat
 from domain.lease import Lease
 from domain.ports.clock import Moment
 from domain.record import Acquired, Busy, Claim
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
 from tests.support.jobs import job
+from tests.support.threads import IdleThreads
 
 JOB = job()
 LENGTH = timedelta(seconds=30)
+
+
+def no_limit() -> None:
+    raise AssertionError("without a deadline no attempt is overdue")
 
 
 class Bench:
@@ -24,7 +29,7 @@ class Bench:
         self.clock = FakeClock()
         self.memory = MemoryIdempotencyStore(self.clock, timedelta(days=1))
         self.store = FaultyStore(self.memory, **faults)  # type: ignore[arg-type]
-        self.heartbeat = ThreadHeartbeat(self.store.renew, self.clock)
+        self.heartbeat = ThreadHeartbeat(self.store.renew, self.clock, IdleThreads())
         claimed = self.memory.claim(JOB, owner="a", lease=LENGTH)
         assert isinstance(claimed, Acquired)
         self.lease = Lease(claimed.claim, Moment.of(self.clock), LENGTH, self.clock)
@@ -38,7 +43,7 @@ class Bench:
 
 def test_a_lease_is_renewed_at_each_third_of_it() -> None:
     bench = Bench()
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         assert [bench.beat_after(seconds) for seconds in (9, 1, 9, 1, 100)] == [0, 1, 1, 2, 3]
         assert not bench.lease.lost()
         assert bench.memory.claim(JOB, owner="b", lease=LENGTH) == Busy(bench.clock.now() + LENGTH)
@@ -47,26 +52,26 @@ def test_a_lease_is_renewed_at_each_third_of_it() -> None:
 def test_a_claim_that_took_long_is_renewed_the_sooner() -> None:
     bench = Bench()
     bench.clock.advance(seconds=8)
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         assert [bench.beat_after(seconds) for seconds in (1, 1, 9, 1)] == [0, 1, 1, 2]
     bench.clock.advance(seconds=19)
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         assert bench.beat_after(0) == 3, "a third is over: at once"
 
 
 def test_nothing_is_renewed_after_the_operation() -> None:
     bench = Bench()
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         pass
     assert bench.beat_after(1000) == 0
-    with pytest.raises(ZeroDivisionError), bench.heartbeat(bench.lease, LENGTH):
+    with pytest.raises(ZeroDivisionError), bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         raise ZeroDivisionError
     assert bench.beat_after(1000) == 0
 
 
 def test_a_refused_renewal_is_known_to_the_operation_and_not_repeated() -> None:
     bench = Bench()
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         bench.memory.release(bench.lease.claim, "Error")
         bench.memory.claim(JOB, owner="b", lease=LENGTH)
         assert bench.beat_after(10) == 1
@@ -76,7 +81,7 @@ def test_a_refused_renewal_is_known_to_the_operation_and_not_repeated() -> None:
 
 def test_a_store_that_cannot_answer_is_asked_again_in_half_the_time() -> None:
     bench = Bench(renew=["fails"])
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         assert bench.beat_after(10) == 1
         assert not bench.lease.lost()
         assert [bench.beat_after(seconds) for seconds in (4, 1)] == [1, 2]
@@ -86,7 +91,7 @@ def test_a_store_that_cannot_answer_is_asked_again_in_half_the_time() -> None:
 
 def test_a_store_that_never_answers_loses_the_lease_by_time() -> None:
     bench = Bench(renew=["fails"] * 100)
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         for _ in range(5):
             bench.beat_after(5)
         assert not bench.lease.lost()
@@ -112,7 +117,7 @@ def test_a_lease_that_is_due_first_wakes_the_thread() -> None:
 
     long, short = timedelta(seconds=600), timedelta(seconds=0.3)
     first, second = held("1", long), held("2", short)
-    with heartbeat(first, long), heartbeat(second, short):
+    with heartbeat(first, long, None, no_limit), heartbeat(second, short, None, no_limit):
         assert all(renewed.acquire(timeout=10) for _ in range(4)), "in all longer than the short lease"
         assert not second.lost()
 
@@ -130,11 +135,11 @@ def test_a_renewal_that_is_slow_holds_up_its_own_operation_only() -> None:
     ended: list[str] = []
 
     def run_other() -> None:
-        with heartbeat(other, LENGTH):
+        with heartbeat(other, LENGTH, None, no_limit):
             ended.append("other")
 
     def run_own() -> None:
-        with heartbeat(bench.lease, LENGTH):
+        with heartbeat(bench.lease, LENGTH, None, no_limit):
             bench.clock.advance(seconds=10)
             beating.start()
             assert begun.wait(10)
@@ -154,6 +159,6 @@ def test_a_renewal_that_is_slow_holds_up_its_own_operation_only() -> None:
 
 def test_what_nobody_foresaw_in_a_renewal_is_tried_again_and_harms_no_other() -> None:
     bench = Bench(renew=[RuntimeError("broken")])  # type: ignore[list-item]
-    with bench.heartbeat(bench.lease, LENGTH):
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
         assert bench.beat_after(10) == 1
         assert [bench.beat_after(seconds) for seconds in (4, 1)] == [1, 2]

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Barrier, Event, Lock, Thread, get_ident
+from threading import Barrier, Event, Lock, get_ident
 
 import pytest
 
-from adapters.crew import Load, ThreadCrew
 from adapters.system import SystemClock
+from adapters.threads.crew import Load, ThreadCrew
+from tests.support.threads import ScarceThreads
 
 LONG = 10
 """Seconds that no sound run comes near."""
@@ -97,35 +98,27 @@ def test_nothing_to_run_has_ended_at_once() -> None:
 
 
 @pytest.mark.parametrize("can_be_had", [1, 3])
-def test_threads_that_cannot_be_had_are_done_without(can_be_had: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_cannot_be_had_are_done_without(can_be_had: int) -> None:
     """An error of `start` would end the invocation while the threads that were had are running operations."""
-    limited(monkeypatch, can_be_had)
+    refused: list[int] = []
+    kept = ThreadCrew(8, SystemClock(), threads=ScarceThreads(range(can_be_had + 1, 100)), refused=refused.append)
     ran: list[int] = []
     tasks = [partial(ran.append, number) for number in range(20)]
-    assert crew(8).start([lambda: time.sleep(0.02), *tasks]).wait(soon(seconds=LONG))
+    assert kept.start([lambda: time.sleep(0.02), *tasks]).wait(soon(seconds=LONG))
     assert sorted(ran) == list(range(20))
+    assert refused == [can_be_had], "it is told once for a batch"
 
 
-def test_a_batch_that_gets_no_thread_at_all_fails_and_is_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, ran = crew(8), list[int]()
-    with monkeypatch.context() as none:
-        limited(none, 0)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
-            kept.start([partial(ran.append, 1)] * 2)
+def test_a_batch_that_gets_no_thread_at_all_has_ended_and_is_never_run() -> None:
+    refused, ran, threads = list[int](), list[int](), ScarceThreads(none=True)
+    kept = ThreadCrew(8, SystemClock(), threads=threads, refused=refused.append)
+    running = kept.start([partial(ran.append, 1)] * 2)
+    assert running.wait(soon(seconds=LONG))
+    assert running.wait_for_next()
+    assert (running.error(), refused) == (None, [0])
+    threads.none = False
     assert kept.start([partial(ran.append, 2)] * 2).wait(soon(seconds=LONG))
-    assert ran == [2, 2]
-
-
-def limited(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    """So many can be started."""
-    left, start = iter(range(threads)), Thread.start
-
-    def start_or_fail(self: Thread) -> None:
-        if next(left, None) is None:
-            raise RuntimeError("can't start new thread")
-        start(self)
-
-    monkeypatch.setattr(Thread, "start", start_or_fail)
+    assert (ran, refused) == ([2, 2], [0])
 
 
 def test_each_task_that_ends_is_told_until_all_have() -> None:

@@ -7,12 +7,12 @@ only a share of a processor (Lambda below 1.8 GB) never keeps one busy: there al
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from threading import Condition
+from datetime import datetime, timedelta
 from time import perf_counter, process_time
 from typing import Final
 
+from adapters.threads.pool import Task, ThreadPool
+from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.ports.clock import Clock
 
 BUSY: Final = 0.85
@@ -21,10 +21,8 @@ BUSY: Final = 0.85
 IDLE: Final = 0.45
 """The share below which more threads are of use."""
 
-PATIENCE_SECONDS: Final = 0.005
+PATIENCE: Final = timedelta(milliseconds=5)
 """So often is looked whether they are."""
-
-type Task = Callable[[], None]
 
 
 class Load:
@@ -41,44 +39,67 @@ class ThreadCrew:
     """Runs tasks in at most `size` threads, which are kept for the next batch.
 
     It begins with all. A batch that kept the processor busy halves their number for the next one; while a batch leaves
-    it idle, or ends no task, their number is doubled.
+    it idle, or ends no task, their number is doubled. `refused` is called, once for a batch, with how many threads
+    there are where the system has none to spare for more.
     """
 
-    def __init__(self, size: int, clock: Clock, load: Callable[[], Load] = Load) -> None:
+    def __init__(
+        self,
+        size: int,
+        clock: Clock,
+        load: Callable[[], Load] = Load,
+        threads: Threads = SYSTEM_THREADS,
+        refused: Callable[[int], None] = lambda _had: None,
+    ) -> None:
         self.size = size
         self.enough = size
         """So many threads begin the next batch."""
         self.clock = clock
         self.load = load
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="onejob")
+        self.threads = threads
+        self.refused = refused
+        self._pool = ThreadPool(size, threads)
 
     def start(self, tasks: Sequence[Task]) -> "RunningThreads":
         return RunningThreads(self, tasks)
 
-    def hire(self, work: Task) -> None:
-        """Let one more thread do this."""
-        self._pool.submit(work)
+    def hire(self, work: Task, number: int, more: int) -> int:
+        """Beside so many threads that do this, let more do it; how many more there are."""
+        more = min(more, self._pool.ensure(number + more) - number)
+        for _ in range(more):
+            self._pool.submit(work)
+        return max(0, more)
 
 
 class RunningThreads:
-    """Tasks that a `ThreadCrew` has started. To be waited for by one thread."""
+    """Tasks that a `ThreadCrew` has started. To be waited for by one thread.
+
+    If no thread at all can be had, none of the tasks runs, now or later, and all count as ended.
+    """
 
     def __init__(self, crew: ThreadCrew, tasks: Sequence[Task]) -> None:
         self._crew = crew
         self._waiting = deque(tasks)
         self._unfinished = self._told = len(tasks)
-        self._changed = Condition()
+        self._changed = crew.threads.condition()
         self._tells_each = False
         self._error: BaseException | None = None
         self._load = crew.load()
         self._hired = 0
+        self._most = crew.size
         self._hire(min(crew.enough, len(tasks)))
+        if tasks and not self._hired:
+            self._waiting.clear()
+            self._unfinished = 0
 
     def wait(self, until: datetime) -> bool:
+        clock = self._crew.clock
+        end = clock.monotonic() + (until - clock.now())
         with self._changed:
-            while self._waiting and self._hired < self._crew.size:
-                self._see_whether_more_help(min(PATIENCE_SECONDS, self._seconds_to(until)))
-            all_ended = self._changed.wait_for(lambda: not self._unfinished, self._seconds_to(until))
+            while self._waiting and self._hired < self._most and (left := end - clock.monotonic()) > timedelta(0):
+                self._see_whether_more_help(min(PATIENCE, left))
+            left = max(timedelta(0), end - clock.monotonic())
+            all_ended = self._changed.wait_for(lambda: not self._unfinished, left.total_seconds())
         if all_ended and self._load.share() > BUSY:
             self._crew.enough = max(1, self._hired // 2)
         return all_ended
@@ -94,27 +115,19 @@ class RunningThreads:
         """What the first task that failed raised. Only to be asked when all have ended."""
         return self._error
 
-    def _see_whether_more_help(self, patience: float) -> None:
+    def _see_whether_more_help(self, patience: timedelta) -> None:
         unfinished, load = self._unfinished, self._crew.load()
-        self._changed.wait(patience)
+        self._changed.wait(patience.total_seconds())
         if self._unfinished == unfinished or load.share() < IDLE:
             self._hire(min(self._hired, self._crew.size - self._hired, len(self._waiting)))
-            self._crew.enough = self._hired
+            self._crew.enough = max(self._crew.enough, self._hired)
 
     def _hire(self, threads: int) -> None:
-        for _ in range(threads):
-            try:
-                self._crew.hire(self._work)
-            except RuntimeError:  # the system has no thread to spare
-                if not self._hired:
-                    self._waiting.clear()  # nor may a later batch run these
-                    raise
-                self._hired = self._crew.size  # those that were had do it all: they may be running operations
-                return
-            self._hired += 1
-
-    def _seconds_to(self, moment: datetime) -> float:
-        return max(0.0, (moment - self._crew.clock.now()).total_seconds())
+        more = self._crew.hire(self._work, self._hired, threads)
+        self._hired += more
+        if more < threads:  # those that there are do it all
+            self._most = self._hired
+            self._crew.refused(self._hired)
 
     def _work(self) -> None:
         while True:

@@ -1,0 +1,218 @@
+"""The limit on runs: what counts as one, what ends a life, and that only runs that began exhaust a job."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from domain.attempt import Attempt
+from domain.delivery import Delivery
+from domain.errors import LeaseLostError, PermanentError
+from domain.job import Job
+from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected
+from domain.record import Claim, Record
+from tests.domain.test_service import JOB, LEASE, MARGIN, RETENTION, Bench, fail
+
+KEY_ERROR = Failed(Failure.OPERATION_RAISED, "KeyError")
+LIMIT = 5
+
+
+fails = fail(KeyError())
+
+
+class KilledError(BaseException):
+    """The end of a process, in so far as it concerns the record."""
+
+
+class Queue:
+    """Messages that come back, to a service that may be killed. The lease is over before each receive."""
+
+    def __init__(self, run: Callable[[Job, Attempt], object] = fails, **options: Any) -> None:
+        self.bench = Bench(run, **options)
+        self.receives: dict[str, int] = {}
+
+    def receive(self, message: str = "m", *, counts_runs: bool = True, within: float | None = 30) -> Outcome | None:
+        """The outcome; None where the process was killed."""
+        receives = self.receives[message] = self.receives.get(message, 0) + 1
+        clock, service = self.bench.clock, self.bench.service
+        clock.advance(seconds=LEASE.total_seconds() + 1)
+        try:
+            return service.process(
+                JOB,
+                lease=LEASE,
+                deadline=None if within is None else clock.now() + LEASE * (within / 60),
+                delivery=Delivery(receives, message, counts_runs),
+            )
+        except KilledError:
+            return None
+
+    def receive_all(self, times: int, message: str = "m") -> list[Outcome | None]:
+        return [self.receive(message) for _ in range(times)]
+
+    @property
+    def record(self) -> Record:
+        return self.bench.record()
+
+
+def exhausted(attempts: int, error: str | None = "KeyError") -> Rejected:
+    return Rejected("attempts_exhausted", "" if error else "killed or timed out", error, attempts)
+
+
+def test_a_job_that_keeps_failing_is_rejected_after_its_runs() -> None:
+    queue = Queue()
+    assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(6)]
+    assert len(queue.bench.runs) == LIMIT
+    assert (queue.record.owner, queue.record.last_error, queue.record.rejected) == (None, "KeyError", "m")
+
+
+def test_a_limit_of_one_is_one_run_also_where_it_is_killed() -> None:
+    assert Queue(max_attempts=1).receive_all(2) == [KEY_ERROR, exhausted(2)]
+    assert Queue(fail(KilledError()), max_attempts=1).receive_all(2) == [None, exhausted(2, None)]
+
+
+def test_a_job_whose_worker_dies_each_time_has_one_run_more() -> None:
+    queue = Queue(fail(KilledError()))
+    assert queue.receive_all(LIMIT + 2) == [None] * (LIMIT + 1) + [exhausted(7, None)]
+    assert len(queue.bench.runs) == LIMIT + 1
+
+
+def test_claims_whose_answers_were_lost_are_no_runs() -> None:
+    queue = Queue(claim=["landed", "landed", "landed"] * 20)
+    lost = [queue.receive() for _ in range(20)]
+    assert lost == [Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")] * 20
+    assert queue.record.attempts == 20
+    assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(26)]
+
+
+def test_late_starts_are_no_runs() -> None:
+    queue = Queue()
+    late = [queue.receive(within=MARGIN.total_seconds()) for _ in range(20)]
+    assert late == [Failed(Failure.NOT_STARTED)] * 20
+    assert queue.record.runs == 0
+    assert queue.receive_all(LIMIT + 1)[-1] == exhausted(26)
+
+
+def test_attempts_of_an_earlier_version_or_of_another_tool_are_no_runs() -> None:
+    queue = Queue()
+    for owner in "abcdefgh":
+        queue.bench.memory.claim(JOB, owner=owner, lease=LEASE)
+        queue.bench.memory.release(Claim(JOB.key, owner, queue.record.attempts), "KeyError")
+    assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(14)]
+
+
+def test_runs_before_the_end_of_the_retention_do_not_count() -> None:
+    queue = Queue()
+    queue.receive_all(LIMIT)
+    queue.bench.clock.advance(seconds=RETENTION.total_seconds() + 1)
+    assert queue.receive("m2") == KEY_ERROR
+    assert (queue.record.attempts, queue.record.runs) == (6, 1)
+    assert queue.receive_all(LIMIT, "m2") == [KEY_ERROR] * (LIMIT - 1) + [exhausted(11)]
+
+
+@pytest.mark.parametrize("begins_anew", ["forget", "restart"])
+def test_runs_before_an_operator_had_it_run_again_do_not_count(begins_anew: str) -> None:
+    queue = Queue()
+    queue.receive_all(LIMIT)
+    getattr(queue.bench.memory, begins_anew)(queue.record)
+    queue.bench.store._faults["find"] = ["fails"] * 3  # the first receive meets an outage
+    assert queue.receive("m") == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+    assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(11)]
+
+
+def test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet() -> None:
+    queue = Queue()
+    assert queue.receive_all(LIMIT + 1, "letter")[-1] == exhausted(6)
+    queue.bench.store._faults["claim"] = ["fails"] * 3
+    assert queue.receive("anew") == Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError")
+    assert queue.receive("anew", within=1) == Failed(Failure.NOT_STARTED)
+    assert queue.receive_all(LIMIT + 1, "anew") == [KEY_ERROR] * LIMIT + [exhausted(13)]
+
+
+def test_a_rejected_message_that_could_not_be_sent_away_does_not_run_when_it_is_back() -> None:
+    queue = Queue()
+    assert queue.receive_all(LIMIT + 3)[LIMIT:] == [exhausted(6), exhausted(7), exhausted(8)]
+    assert len(queue.bench.runs) == LIMIT
+
+
+def test_a_message_sent_anew_after_a_permanent_error_has_all_its_runs() -> None:
+    queue = Queue(fail(PermanentError("closed")))
+    assert queue.receive_all(3) == [Rejected("closed", "", "PermanentError", number) for number in (1, 2, 3)]
+    assert (queue.record.runs, queue.record.rejected) == (3, "m")
+    queue.receive("corrected")
+    assert (queue.record.runs, queue.record.rejected) == (1, "corrected")
+
+
+def test_a_permanent_error_that_keeps_coming_back_is_exhausted_too() -> None:
+    queue = Queue(fail(PermanentError("closed")))
+    assert queue.receive_all(LIMIT + 1)[-1] == exhausted(6, "PermanentError")
+    assert len(queue.bench.runs) == LIMIT
+
+
+def test_a_first_receive_buys_one_run() -> None:
+    queue = Queue()
+    queue.receive_all(LIMIT)
+    assert queue.receive("duplicate") == KEY_ERROR
+    assert queue.receive("duplicate") == exhausted(7)
+
+
+def test_runs_of_who_decides_by_himself_are_neither_counted_nor_refused() -> None:
+    queue = Queue()
+    assert [queue.receive("http", counts_runs=False) for _ in range(20)] == [KEY_ERROR] * 20
+    assert queue.record.runs == 0
+    queue.receive_all(LIMIT)
+    assert queue.receive("http", counts_runs=False) == KEY_ERROR
+
+
+def test_a_new_job_costs_no_request_for_its_count_and_one_after_a_lapse_one() -> None:
+    queue = Queue(lambda job, attempt: "ok")
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    assert isinstance(queue.receive(), Executed)
+    assert queue.bench.store.calls == {"claim": 1, "begin": 1, "complete": 1}
+    assert queue.record.runs == 1
+
+
+def test_a_count_whose_answer_was_lost_counts_once() -> None:
+    queue = Queue(begin=["landed"], max_attempts=2)
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    assert queue.receive() == KEY_ERROR
+    assert queue.record.runs == 1
+
+
+def test_a_count_that_cannot_be_written_stops_no_run() -> None:
+    queue = Queue(begin=["fails"] * 3)
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    assert queue.receive() == KEY_ERROR
+    assert queue.record.runs == 0
+
+
+def test_a_count_that_is_refused_stops_the_run() -> None:
+    queue = Queue(begin=[LeaseLostError("another's")])
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    assert queue.receive() == Failed(Failure.LEASE_LOST)
+    assert not queue.bench.runs
+
+
+@pytest.mark.parametrize(
+    ("takes", "outcome"), [(LEASE, Failed(Failure.LEASE_LOST)), (LEASE / 2, Failed(Failure.NOT_STARTED))]
+)
+def test_a_run_that_was_counted_and_is_prevented_counts_no_more(takes: Any, outcome: Failed) -> None:
+    queue = Queue()
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    right = queue.bench.memory.begin
+
+    def slow(claim: Claim, *, anew: bool) -> None:
+        right(claim, anew=anew)
+        queue.bench.clock.advance(seconds=takes.total_seconds())
+
+    queue.bench.store.begin = slow  # type: ignore[method-assign]
+    assert queue.receive(within=20) == outcome
+    assert (queue.record.runs, queue.record.owner) == (0, None)
+    assert not queue.bench.runs
+
+
+def test_deferrals_exhaust_nothing() -> None:
+    queue = Queue()
+    queue.bench.memory.claim(JOB, owner="another", lease=LEASE * 100)
+    assert all(isinstance(queue.receive(), Deferred) for _ in range(20))
+    queue.bench.memory.release(Claim(JOB.key, "another", 1), "Error")
+    assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(7)]

@@ -1,0 +1,44 @@
+"""The promise: a job is buried as exhausted only if it began so many runs in this life, and each failed or died.
+
+Stated from what happened, not from what the records count. A life of a job begins with its record, when the record's
+retention is over or it is deleted, when an operator has the job forgotten or its message sent back, and, for every
+other message, when a message of the job is rejected.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.simulation.attempts import AttemptSeen
+from tests.simulation.plan import MAX_ATTEMPTS
+
+
+@dataclass(slots=True)
+class Lives:
+    """The lives of one job. `attempts` are all that were claimed; a life begins at a number of them."""
+
+    attempts: Sequence[AttemptSeen]
+    _begins: list[tuple[int, str | None]] = field(default_factory=list)
+
+    def begins(self, at: int, after_rejection_of: str | None = None) -> None:
+        """With the attempt of that index; for all messages but the one that was rejected."""
+        self._begins.append((at, after_rejection_of))
+
+    def _of(self, message: str | None) -> Sequence[AttemptSeen]:
+        return self.attempts[max((at for at, whose in self._begins if whose is None or whose != message), default=0) :]
+
+    def may_be_exhausted(self, message: str | None) -> bool:
+        """Whether it began its runs, none of which was done."""
+        began = [seen for seen in self._of(message) if (seen.started or seen.counted) and not seen.completed]
+        return len(began) >= MAX_ATTEMPTS
+
+    def must_be_exhausted(self, message: str | None, mine: AttemptSeen) -> bool:
+        """Whether so many runs are known to the record that a redelivered message must not run once more."""
+        latest = max((at for at, _ in self._begins), default=0)
+        if self._counted(self.attempts[latest:], mine) >= MAX_ATTEMPTS:
+            return True
+        is_back = (latest, message) in self._begins  # rejected, and nobody ran since
+        is_untouched = self._counted(self.attempts[latest:], mine) == 0
+        return is_back and is_untouched and self._counted(self._of(message), mine) >= MAX_ATTEMPTS
+
+    def _counted(self, attempts: Sequence[AttemptSeen], mine: AttemptSeen) -> int:
+        return sum(seen.counted for seen in attempts if seen is not mine)
