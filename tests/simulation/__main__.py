@@ -83,7 +83,7 @@ def chunk(first: int, last: int, backend: str) -> Tally:
         result = simulate(told, BACKENDS.get(backend, memory_backend))
         violation = result.violation
         for other in COMPARED.get(backend, ()):
-            violation = violation or _difference(told, result, other)
+            violation = _difference(told, result, other) or violation
         if violation:
             tally.failing[seed] = violation
         for kind in KINDS:

@@ -132,6 +132,8 @@ def _not_forgotten(before: Record, after: Record, expires_at: datetime) -> str |
         expires_at=expires_at,
         fingerprint=None,
         answer=None,
+        runs=0,
+        rejected=None,
         attempts=before.attempts,
         last_error=before.last_error,
         first_seen=before.first_seen,

@@ -65,11 +65,12 @@ class Probe(Worker):
             case 0:
                 self.store.complete(claim, chance.choice((Answer("1"), Answer("null"), Answer("null", "too large"))))
             case 1:
+                runs = chance.choice(tuple(RunCount))
                 self.store.release(
                     claim,
                     chance.choice(("OSError", "")),
                     forget_payload=chance.random() < 0.3,
-                    runs=chance.choice(tuple(RunCount)),
+                    runs=RunCount.SAME if runs is RunCount.UNDONE and not claim.runs else runs,
                     rejected=chance.choice((None, "m1", "m2")),
                 )
             case 2:

@@ -17,9 +17,10 @@ from domain.record import RunCount
 type Value = dict[str, str]
 
 _EXPIRED: Final = "#expiration < :now"
-_LEASE_OVER: Final = f"(#lease < :now_ms OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
+_LEASE_ENDED: Final = "#lease < :now_ms"
+_LEASE_OVER: Final = f"({_LEASE_ENDED} OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
 _RETENTION_OVER: Final = f"({_EXPIRED} AND (#status <> :in_progress OR {_LEASE_OVER}))"
-_LAPSED: Final = f"#status = :in_progress AND #lease < :now_ms AND NOT ({_EXPIRED})"
+_LAPSED: Final = f"#status = :in_progress AND {_LEASE_ENDED} AND NOT ({_EXPIRED})"
 _SAME_PAYLOAD: Final = (
     "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint OR NOT begins_with(#fingerprint, :scheme))"
 )
