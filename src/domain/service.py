@@ -178,8 +178,10 @@ class JobService:
                     return Failed(Failure.LEASE_LOST)
                 value = operation.run(run.job.for_one_attempt(), attempt)
                 _refuse_unrun(value)
-        except HeartbeatUnavailableError:
-            return self._release(run, lease, last_error or "", Failed(Failure.NOT_STARTED))
+        except HeartbeatUnavailableError as error:
+            run.error = error
+            unrun = Failed(Failure.NOT_STARTED, type(error).__name__)
+            return self._release(run, lease, last_error or "", unrun)
         except PermanentError as error:
             run.error = error
             error_type = type(error).__name__

@@ -638,7 +638,7 @@ def test_where_nothing_would_renew_the_lease_the_job_is_given_back_unrun() -> No
     parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
     service = JobService(**parts | {"heartbeat": unavailable})
     outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
-    assert outcome == Failed(Failure.NOT_STARTED)
+    assert outcome == Failed(Failure.NOT_STARTED, "HeartbeatUnavailableError")
     assert not bench.runs
     record = bench.memory.find(JOB.key)
     assert record is not None
