@@ -137,8 +137,6 @@ def _not_forgotten(before: Record, after: Record, expires_at: datetime) -> str |
         attempts=before.attempts,
         last_error=before.last_error,
         first_seen=before.first_seen,
-        runs=0,
-        rejected=None,
     )
     return None if after == wanted else f"expected {wanted}"
 
