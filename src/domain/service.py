@@ -308,6 +308,7 @@ class JobService:
             if lease.refused:  # a renewal was told so: whoever has the job now answers for it
                 return Failed(Failure.LEASE_LOST, raised)
             if isinstance(outcome, Rejected):
+                run.error = error
                 return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)
         return outcome
 

@@ -539,6 +539,7 @@ def test_a_release_that_fails_is_told_beside_the_outcome() -> None:
 def test_a_rejection_whose_release_cannot_be_written_is_tried_again_since_it_had_no_effect() -> None:
     bench = Bench(fail(PermanentError("no")), release=["fails"] * STORE_TRIES)
     assert bench.deliver() == Failed(Failure.STORE_UNAVAILABLE, "PermanentError")
+    assert isinstance(bench.events.traces[-1].error, StoreUnavailableError), "what stops a run is told"
     assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
     bench.clock.advance(seconds=61)
     assert bench.deliver(receives=2) == Rejected("no", "", "PermanentError", 2)
