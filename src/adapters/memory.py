@@ -10,23 +10,27 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
 from domain.record import (
-    RELEASED,
     Claim,
     ClaimAnswer,
     Free,
     Record,
-    RunCount,
-    Status,
     acquired,
+    begun,
     claimed,
+    completed,
+    forgotten,
+    is_held_by,
     judge,
     record_changed,
     refusal_to_forget,
     released,
-    restarted,
+    renewed,
+    was_completed_by,
+    was_released_by,
 )
 
 
@@ -50,49 +54,28 @@ class MemoryIdempotencyStore:
             self._records[job.key] = new = claimed(
                 old, job, owner=owner, now=now, lease=lease, retention=self._retention
             )
-            return acquired(new, seen)
+            return acquired(new, verified=seen.verified)
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
+    def begin(self, claim: Claim, life: Life) -> None:
         with self._lock:
-            held = self._held(claim)
-            if held.runs == claim.runs:
-                rejected = None if anew else held.rejected
-                self._records[claim.key] = replace(held, runs=1 if anew else claim.runs + 1, rejected=rejected)
+            self._records[claim.key] = begun(self._held(claim), claim, life)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self._lock:
-            record = self._records.get(claim.key)
-            if _is_fenced(record, claim, Status.COMPLETED):
-                return
-            held, now = self._held(claim), self._clock.now()
-            self._records[claim.key] = replace(
-                held, status=Status.COMPLETED, answer=answer, expires_at=now + self._retention, last_seen=now
-            )
+            if not was_completed_by(self._records.get(claim.key), claim):
+                held, now = self._held(claim), self._clock.now()
+                self._records[claim.key] = completed(held, answer, now, self._retention)
 
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
         with self._lock:
-            if _was_released_by(self._records.get(claim.key), claim):
-                return
-            held, now = self._held(claim), self._clock.now()
-            self._records[claim.key] = released(
-                held, now, error, forget_payload=forget_payload, runs=runs, rejected=rejected
-            )
+            if not was_released_by(self._records.get(claim.key), claim):
+                held, now = self._held(claim), self._clock.now()
+                self._records[claim.key] = released(held, claim, now, error, forget_payload=forget_payload, life=life)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         with self._lock:
             held, now = self._held(claim), self._clock.now()
-            if held.lease_until is None or held.lease_until < now + lease:
-                self._records[claim.key] = replace(
-                    held, lease_until=now + lease, expires_at=now + max(self._retention, lease)
-                )
+            self._records[claim.key] = renewed(held, now, lease, self._retention)
 
     def find(self, key: JobKey) -> Record | None:
         return self._records.get(key)
@@ -110,26 +93,15 @@ class MemoryIdempotencyStore:
             record, now = self._records.get(seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen) or (record.is_held and not force):
                 raise refusal_to_forget(record, seen)
-            self._records[seen.key] = forgotten = replace(
-                record,
-                status=Status.IN_PROGRESS,
-                owner=None,
-                lease_until=RELEASED,
-                expires_at=now + self._retention,
-                fingerprint=None,
-                answer=None,
-                epoch=record.epoch + 1,
-                runs=0,
-                rejected=None,
-            )
-            return forgotten
+            self._records[seen.key] = changed = forgotten(record, now, self._retention)
+            return changed
 
     def restart(self, seen: Record) -> None:
         with self._lock:
             record = self._records.get(seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
-            self._records[seen.key] = replace(record, runs=restarted(record), rejected=None)
+            self._records[seen.key] = replace(record, life=record.life.following())
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with self._lock:
@@ -143,23 +115,6 @@ class MemoryIdempotencyStore:
 
     def _held(self, claim: Claim) -> Record:
         record = self._records.get(claim.key)
-        if record is None or not _is_fenced(record, claim, Status.IN_PROGRESS):
+        if record is None or not is_held_by(record, claim):
             raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
         return record
-
-
-def _was_released_by(record: Record | None, claim: Claim) -> bool:
-    """Only the holder of an attempt can have ended it so."""
-    return record is not None and (record.owner, record.attempts, record.lease_until) == (
-        None,
-        claim.attempt,
-        RELEASED,
-    )
-
-
-def _is_fenced(record: Record | None, claim: Claim, status: Status) -> bool:
-    return record is not None and (record.status, record.owner, record.attempts) == (
-        status,
-        claim.owner,
-        claim.attempt,
-    )

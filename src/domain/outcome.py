@@ -1,6 +1,6 @@
 """How one delivery of a job can end. An entrypoint maps these to its transport and adds nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -23,9 +23,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Another worker holds the job until then: deliver it again later."""
+    """Another worker holds the job until then, and has since `since`, where that is known: deliver it again later."""
 
     until: datetime
+    since: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

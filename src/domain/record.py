@@ -1,14 +1,15 @@
 """A job's record, and the one judgement of what a claim may make of it. Stores differ in how, never in what."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final
 
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
 from domain.identity import JobKey, comparable
 from domain.job import Job
+from domain.life import FIRST_CLAIM, NEW, Life
 
 RELEASED: Final = datetime.fromtimestamp(0, UTC)
 """The lease end of a released record: past on every clock."""
@@ -39,10 +40,8 @@ class Record:
     """What a store knows of a job. `lease_until` and `job_id` are None only where another tool wrote the record.
 
     - `attempts` counts claims. It is the fence, and never goes back while the record exists.
-    - `runs` counts the runs of this life that are known to have begun. A life begins with the record, when its
-      retention is over, when an operator has it forgotten or its message sent back, and when another message comes
-      after one that was rejected. The limit on runs is on this number. Another tool's record has none.
-    - `rejected` is the id of the message that was rejected last. While that one comes back, the count goes on.
+    - `life` is the count of its runs. Another tool's record has none.
+    - `released_by` is the owner that gave it back; nobody else has claimed it since.
     - `last_seen` is when a worker last claimed, completed or released it.
     - `epoch` counts from 1 how often the job may have its effect: an operator who has it forgotten begins another.
     """
@@ -60,8 +59,8 @@ class Record:
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     epoch: int = 1
-    runs: int = 0
-    rejected: str | None = None
+    life: Life = NEW
+    released_by: str | None = None
 
     @property
     def in_progress(self) -> bool:
@@ -104,26 +103,14 @@ class Record:
 class Claim:
     """The right to write a record. The fence is the pair (owner, attempt); a store may subclass it.
 
-    `runs` is what the record counted when it was claimed, before this attempt.
+    `life` is what the record counted when it was claimed, this attempt among those under way.
     """
 
     key: JobKey
     owner: str
     attempt: int
     epoch: int = 1
-    runs: int = 0
-
-
-class RunCount(StrEnum):
-    """What a release makes of the number of runs."""
-
-    SAME = "same"
-    """The attempt did not run, or is counted already."""
-    ONE_MORE = "one more"
-    FIRST = "first"
-    """The first run of a new life."""
-    UNDONE = "undone"
-    """It was counted before it began, and then it did not."""
+    life: Life = field(default=FIRST_CLAIM, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +119,11 @@ class Acquired:
 
     - `last_error` is the error type that the attempt before it left.
     - `verified` is False where the payload of a record that was taken over could not be compared.
-    - `rejected` is the id of the message that was rejected last (`Record.rejected`).
-    - `after_lapse`: the attempt before it was not ended. Its worker died in it, or never learned of its claim.
     """
 
     claim: Claim
     last_error: str | None = None
     verified: bool = True
-    rejected: str | None = None
-    after_lapse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +136,11 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Another worker holds the job until then."""
+    """Another worker holds the job until then, and claimed it at `since`, where that is known."""
 
     until: datetime
     verified: bool = True
+    since: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +150,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """The record may be taken: there is none, its retention is over, or its lease is. `after_lapse`: see `Acquired`."""
+    """The record may be taken: there is none, its retention is over, or its lease is."""
 
     verified: bool = True
-    after_lapse: bool = False
 
 
 type ClaimAnswer = Acquired | Completed | Busy | Mismatch
@@ -191,7 +174,9 @@ def claimed(
     old: Record | None, job: Job, *, owner: str, now: datetime, lease: timedelta, retention: timedelta
 ) -> Record:
     """The record as a claim makes it, where `judge` found `old` free. Retention is never shorter than the lease."""
-    same_life = old is not None and not old.retention_is_over(now)
+    life = old.life if old else NEW
+    if old and old.retention_is_over(now):
+        life = life.following()
     return Record(
         key=job.key,
         job_id=job.job_id,
@@ -205,54 +190,93 @@ def claimed(
         first_seen=old.first_seen if old and old.first_seen else now,
         last_seen=now,
         epoch=old.epoch if old else 1,
-        runs=old.runs if old and same_life else 0,
-        rejected=old.rejected if old and same_life else None,
+        life=life.claimed(),
     )
 
 
-def acquired(record: Record, free: Free | None = None) -> Acquired:
-    """The claim on a record that is in progress under its owner; `free` is what was judged before it was made."""
-    claim = Claim(record.key, record.owner or "", record.attempts, record.epoch, record.runs)
-    found = free or Free()
-    return Acquired(claim, record.last_error, found.verified, record.rejected, found.after_lapse)
+def acquired(record: Record, *, verified: bool = True) -> Acquired:
+    """The claim on a record that is in progress under its owner."""
+    claim = Claim(record.key, record.owner or "", record.attempts, record.epoch, record.life)
+    return Acquired(claim, record.last_error, verified)
+
+
+def is_held_by(record: Record | None, claim: Claim) -> bool:
+    """Whether writes of this claim land."""
+    return record is not None and record.in_progress and (record.owner, record.attempts) == (claim.owner, claim.attempt)
+
+
+def was_released_by(record: Record | None, claim: Claim) -> bool:
+    """Whether this claim gave it back, and nothing has happened since."""
+    return record is not None and (record.owner, record.released_by, record.attempts, record.lease_until) == (
+        None,
+        claim.owner,
+        claim.attempt,
+        RELEASED,
+    )
+
+
+def was_completed_by(record: Record | None, claim: Claim) -> bool:
+    """Whether this claim stored its answer."""
+    return (
+        record is not None
+        and record.status is Status.COMPLETED
+        and (record.owner, record.attempts) == (claim.owner, claim.attempt)
+    )
+
+
+def begun(held: Record, claim: Claim, life: Life) -> Record:
+    """The record with this attempt counted, unless another life has begun."""
+    return replace(held, life=life) if held.life.number == claim.life.number else held
+
+
+def completed(held: Record, answer: Answer, now: datetime, retention: timedelta) -> Record:
+    """The record as a completion makes it. What is done has no runs any more."""
+    return replace(
+        held,
+        status=Status.COMPLETED,
+        answer=answer,
+        expires_at=now + retention,
+        last_seen=now,
+        life=Life(held.life.number),
+    )
 
 
 def released(
-    held: Record, now: datetime, error: str, *, forget_payload: bool, runs: RunCount, rejected: str | None
+    held: Record, claim: Claim, now: datetime, error: str, *, forget_payload: bool, life: Life | None
 ) -> Record:
-    """The record as a release makes it."""
+    """The record as a release makes it. `life` is what is counted then; None: the attempt was no run."""
     return replace(
-        held,
+        begun(held, claim, life or claim.life.ended()),
         owner=None,
+        released_by=claim.owner,
         lease_until=RELEASED,
         last_error=error or held.last_error,
         fingerprint=None if forget_payload else held.fingerprint,
         last_seen=now,
-        runs=counted(held.runs, runs),
-        rejected=rejected or (None if runs is RunCount.FIRST else held.rejected),
     )
 
 
-def restarted(seen: Record) -> int:
-    """The number of runs of a job whose message is sent anew: 0; -1 where an attempt is under way, whose end counts one
-    though it began before.
-    """
-    return -1 if seen.is_held else 0
+def renewed(held: Record, now: datetime, lease: timedelta, retention: timedelta) -> Record:
+    """The record as a renewal makes it; never backwards."""
+    if held.lease_until is not None and held.lease_until >= now + lease:
+        return held
+    return replace(held, lease_until=now + lease, expires_at=now + max(retention, lease))
 
 
-def counted(before: int, runs: RunCount) -> int:
-    """The number of runs after a release."""
-    match runs:
-        case RunCount.SAME:
-            return before
-        case RunCount.ONE_MORE:
-            return before + 1
-        case RunCount.FIRST:
-            return 1
-        case RunCount.UNDONE:
-            return before - 1
-        case _:
-            assert_never(runs)
+def forgotten(seen: Record, now: datetime, retention: timedelta) -> Record:
+    """The record as forgetting makes it: released by nobody, in another epoch and another life."""
+    return replace(
+        seen,
+        status=Status.IN_PROGRESS,
+        owner=None,
+        released_by=None,
+        lease_until=RELEASED,
+        expires_at=now + retention,
+        fingerprint=None,
+        answer=None,
+        epoch=seen.epoch + 1,
+        life=seen.life.following(),
+    )
 
 
 def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Free:
@@ -271,8 +295,10 @@ def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAn
         return Mismatch()
     if not record.in_progress:
         return Completed(record.answer or Answer("null"), verified)
+    if record.released_by == owner:  # a claim that was asked for before and landed after: nobody waits for its answer
+        return Busy(now, verified)
     if record.lease_is_over(now):
-        return Free(verified, record.is_held)
+        return Free(verified)
     if record.owner == owner and record.fingerprint == job.fingerprint:
         return acquired(record)
-    return Busy(record.lease_until or record.expires_at, verified)
+    return Busy(record.lease_until or record.expires_at, verified, record.last_seen)

@@ -25,17 +25,17 @@
 A rejection counts only when its release has landed; where that cannot be written it is Failed(store_unavailable): there
 was no effect, so that nothing is lost by trying again. The heartbeat renews the lease until the record is written.
 
-A run is counted when it is released. One that may end otherwise is counted before it begins: after an attempt that was
-not ended (its worker may die again), and where it is the last that the limit allows. So a new job costs two requests,
-and a claim whose answer was lost never counts. The first run of a job whose worker dies in it is not known, and so is
-not counted: such a job has one run more.
+A run is counted when it is released. It is counted before it begins where it may end otherwise: once a worker has died
+in this life of the job, and where it is the last run that the limit allows. So a new job costs two requests, and a
+claim whose answer was lost never counts. The first run whose worker dies cannot be told from such a claim, and is not
+counted: a job that kills its workers has one run more.
 
 A redelivered message is looked up before it is claimed: a duplicate of a job that is done or runs costs one cheap read.
 """
 
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -48,13 +48,14 @@ from domain.delivery import Delivery
 from domain.errors import HeartbeatUnavailableError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.lease import Lease
+from domain.life import Life
 from domain.operation import Operation, Operations
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.clock import Clock, Moment
 from domain.ports.events import JobEvents, Trace
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, RunCount, judge
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, judge
 
 UNKNOWN_OPERATION_RECEIVES: Final = 10
 """Producers deploy first: for so many receives an unknown operation may still become known."""
@@ -87,7 +88,8 @@ class _Run:
     lease: timedelta
     began: Moment
     deadline: datetime | None
-    last_try: datetime | None
+    last_try: timedelta | None
+    """On the monotonic clock."""
     attempt: int | None = None
     error: BaseException | None = None
 
@@ -97,30 +99,28 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
-    """What the number of runs before an attempt means for it, by the rule at the top."""
+class _Count:
+    """What the runs before an attempt mean for it, by the rule at the top, and what is counted at its end."""
 
     are_exhausted: bool
-    anew: bool
-    count_first: bool
-    """Before it runs."""
-    at_release: RunCount
+    first: Life | None
+    """To be counted before it runs."""
+    run: Life
+    """At its release, where it ran."""
+    unrun: Life
 
     @classmethod
-    def of(cls, acquired: Acquired, delivery: Delivery, limit: int) -> Self:
+    def of(cls, claim: Claim, delivery: Delivery, limit: int) -> Self:
+        before, sent_at = claim.life, delivery.sent_at
+        unrun = before.ended()
         if not delivery.counts_runs:
-            return cls(are_exhausted=False, anew=False, count_first=False, at_release=RunCount.SAME)
-        is_the_rejected_one = delivery.is_redelivery and acquired.rejected == delivery.message_id
-        anew = acquired.rejected is not None and not is_the_rejected_one
-        before = 0 if anew else acquired.claim.runs
-        count_first = acquired.after_lapse or before + 1 >= limit
-        at_the_end = RunCount.FIRST if anew else RunCount.ONE_MORE
-        return cls(
-            are_exhausted=before >= limit and delivery.is_redelivery,
-            anew=anew,
-            count_first=count_first,
-            at_release=RunCount.SAME if count_first else at_the_end,
-        )
+            return cls(are_exhausted=False, first=None, run=unrun, unrun=unrun)
+        is_sent_anew = before.rejected_at is not None and sent_at is not None and sent_at > before.rejected_at
+        life = before.anew() if is_sent_anew else before
+        is_exhausted = life.runs >= limit and delivery.is_redelivery
+        counted = life.counted()
+        may_end_otherwise = life.unended > 1 or counted.runs >= limit
+        return cls(is_exhausted, counted if may_end_otherwise else None, counted.ended(), unrun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class JobService:
     """Runs jobs over a store. Thread-safe as far as its parts are.
 
     `new_id` gives a fresh execution id for each call, `jitter` a number in [0, 1). `max_attempts` bounds the runs
-    of a job whose message keeps coming back (`Record.runs`).
+    of a job whose message keeps coming back (`domain.life`).
     `margin` is the time before a deadline that a last write may take.
     """
 
@@ -149,7 +149,7 @@ class JobService:
         (None: one lease length after the operation returned).
         """
         began = Moment.of(self.clock)
-        last_try = None if deadline is None else deadline - self.margin
+        last_try = None if deadline is None else began.monotonic + (deadline - began.wall) - self.margin
         run = _Run(job, delivery, self.new_id(), lease, began, deadline, last_try)
         outcome = self._outcome(run)
         took = self.clock.monotonic() - began.monotonic
@@ -171,9 +171,9 @@ class JobService:
                 run.attempt = seen.claim.attempt
                 self._note_unverified(run.job, seen.verified)
                 return self._acquired(run, operation, seen)
-            case Busy(until, verified):
+            case Busy(until, verified, since):
                 self._note_unverified(run.job, verified)
-                return Deferred(until)
+                return Deferred(until, since)
             case Completed(answer, verified):
                 self._note_unverified(run.job, verified)
                 return Skipped(answer)
@@ -208,52 +208,50 @@ class JobService:
     def _acquired(self, run: _Run, operation: Operation, acquired: Acquired) -> Outcome:
         claim, last_error = acquired.claim, acquired.last_error or ""
         lease = Lease(claim, run.began, run.lease, self.clock)
-        runs = _Runs.of(acquired, run.delivery, self.max_attempts)
-        if runs.are_exhausted:
+        count = _Count.of(claim, run.delivery, self.max_attempts)
+        if count.are_exhausted:
             detail = "" if last_error else "killed or timed out"
             rejected = Rejected("attempts_exhausted", detail, acquired.last_error, claim.attempt)
-            return self._release(run, lease, last_error, rejected)
+            return self._release(run, lease, last_error, rejected, count.unrun)
         if prevented := self._prevented(run, lease):
-            return self._release(run, lease, last_error, prevented)
+            return self._release(run, lease, last_error, prevented, count.unrun)
         try:
             with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):
-                return self._held(run, operation, lease, runs, last_error)
+                return self._held(run, operation, lease, count, last_error)
         except HeartbeatUnavailableError as error:
             run.error = error
-            return self._release(run, lease, last_error, Failed(Failure.NOT_STARTED, type(error).__name__))
-
-    def _held(self, run: _Run, operation: Operation, lease: Lease, runs: "_Runs", last_error: str) -> Outcome:
-        """While the lease is renewed, until the record is written."""
-        undo = RunCount.SAME
-        if runs.count_first:
-            try:
-                undo = self._begin(run, lease.claim, anew=runs.anew)
-            except LeaseLostError as error:
-                run.error = error
-                return Failed(Failure.LEASE_LOST)
-        if prevented := self._prevented(run, lease):
-            return self._release(run, lease, last_error, prevented, runs=undo)
-        return self._run(run, operation, lease, runs.at_release)
+            failed = Failed(Failure.NOT_STARTED, type(error).__name__)
+            return self._release(run, lease, last_error, failed, count.unrun)
 
     def _prevented(self, run: _Run, lease: Lease) -> Failed | None:
         """Why the operation may not start any more: the claim, or the waiting for it, took too long."""
         if lease.lost():
             return Failed(Failure.LEASE_LOST)
-        if run.last_try is not None and self.clock.now() >= run.last_try:
-            return Failed(Failure.NOT_STARTED)
-        return None
+        is_over = run.last_try is not None and self.clock.monotonic() >= run.last_try
+        is_over_by_date = run.deadline is not None and self.clock.now() >= run.deadline - self.margin
+        return Failed(Failure.NOT_STARTED) if is_over or is_over_by_date else None
 
-    def _begin(self, run: _Run, claim: Claim, *, anew: bool) -> RunCount:
-        """Count the run; how to undo that. Where it cannot be written the run begins uncounted: the claim is held."""
-        try:
-            self._ask(lambda: self.store.begin(claim, anew=anew), run.last_try, STORE_TRIES)
-        except StoreUnavailableError:
-            return RunCount.SAME
-        return RunCount.UNDONE
+    def _held(self, run: _Run, operation: Operation, lease: Lease, count: _Count, last_error: str) -> Outcome:
+        """While the lease is renewed, until the record is written."""
+        if count.first is not None:
+            try:
+                self._begin(run, lease.claim, count.first)
+            except LeaseLostError as error:
+                run.error = error
+                return Failed(Failure.LEASE_LOST)
+        if prevented := self._prevented(run, lease):
+            return self._release(run, lease, last_error, prevented, count.unrun)
+        return self._run(run, operation, lease, count)
 
-    def _run(self, run: _Run, operation: Operation, lease: Lease, runs: RunCount) -> Outcome:
+    def _begin(self, run: _Run, claim: Claim, life: Life) -> None:
+        """Count the run. Where that cannot be written it runs all the same: the claim is held."""
+        with suppress(StoreUnavailableError):
+            self._ask(lambda: self.store.begin(claim, life), run.last_try, STORE_TRIES)
+
+    def _run(self, run: _Run, operation: Operation, lease: Lease, count: _Count) -> Outcome:
         claim = lease.claim
-        attempt = Attempt(claim.attempt, claim.owner, run.last_try, lease.lost, claim.key, claim.epoch)
+        last_try = None if run.deadline is None else run.deadline - self.margin
+        attempt = Attempt(claim.attempt, claim.owner, last_try, lease.lost, claim.key, claim.epoch)
         try:
             value = operation.run(run.job.for_one_attempt(), attempt)
             _refuse_unrun(value)
@@ -262,15 +260,15 @@ class JobService:
             error_type = type(error).__name__
             code, detail = _short(error, "code", 100), _short(error, "detail", 300)
             rejected = Rejected(code, detail, error_type, claim.attempt)
-            return self._release(run, lease, error_type, rejected, runs=runs, forget_payload=True)
+            return self._release(run, lease, error_type, rejected, count.run, forget_payload=True)
         except (Exception, SystemExit) as error:
             run.error = error
             failed = Failed(Failure.OPERATION_RAISED, type(error).__name__)
-            return self._release(run, lease, type(error).__name__, failed, runs=runs)
+            return self._release(run, lease, type(error).__name__, failed, count.run)
         return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
 
     def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
-        last_try = run.last_try or self.clock.now() + run.lease
+        last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try
         try:
             self._ask(lambda: self.store.complete(claim, answer), last_try)
         except LeaseLostError as error:
@@ -287,17 +285,16 @@ class JobService:
         lease: Lease,
         error_type: str,
         outcome: Rejected | Failed,
+        life: Life,
         *,
-        runs: RunCount = RunCount.SAME,
         forget_payload: bool = False,
     ) -> Outcome:
-        rejected = run.delivery.message_id if isinstance(outcome, Rejected) else None
+        if isinstance(outcome, Rejected) and run.delivery.counts_runs:
+            life = life.rejected(self.clock.now())
         raised = type(run.error).__name__ if run.error else None
         try:
             self._ask(
-                lambda: self.store.release(
-                    lease.claim, error_type, forget_payload=forget_payload, runs=runs, rejected=rejected
-                ),
+                lambda: self.store.release(lease.claim, error_type, forget_payload=forget_payload, life=life),
                 run.last_try,
                 STORE_TRIES,
             )
@@ -312,7 +309,7 @@ class JobService:
                 return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)
         return outcome
 
-    def _ask[T](self, question: Callable[[], T], last_try: datetime | None, tries: int | None = None) -> T:
+    def _ask[T](self, question: Callable[[], T], last_try: timedelta | None, tries: int | None = None) -> T:
         """Ask the store, again after a jittered pause while tries and time allow."""
         tried = 0
         while True:
@@ -321,7 +318,7 @@ class JobService:
             except StoreUnavailableError:
                 tried += 1
                 pause = backoff(tried, FIRST_PAUSE, LONGEST_PAUSE, self.jitter)
-                if tried == tries or (last_try is not None and self.clock.now() + pause > last_try):
+                if tried == tries or (last_try is not None and self.clock.monotonic() + pause > last_try):
                     raise
                 self.clock.sleep(pause)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.job import Job
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
+from domain.life import Life
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
 from tests.contract.harness import RETENTION, Harness
 from tests.support.jobs import job
 
@@ -62,6 +63,7 @@ def test_a_job_without_a_record_is_acquired(harness: Harness) -> None:
         fingerprint=JOB.fingerprint,
         first_seen=now,
         last_seen=now,
+        life=Life(unended=1),
     )
 
 
@@ -173,7 +175,7 @@ def test_fingerprints_of_different_schemes_match(harness: Harness) -> None:
 def test_a_lapsed_record_of_another_scheme_is_taken_over(harness: Harness) -> None:
     acquire(harness)
     harness.clock.time += LEASE + INSTANT
-    assert claim(harness, "b", OTHER_SCHEME) == Acquired(Claim(JOB.key, "b", 2), None, verified=False, after_lapse=True)
+    assert claim(harness, "b", OTHER_SCHEME) == Acquired(Claim(JOB.key, "b", 2), None, verified=False)
     assert record(harness).fingerprint == OTHER_SCHEME.fingerprint
 
 
@@ -194,7 +196,7 @@ def test_a_takeover_counts_on_and_keeps_what_was_seen(harness: Harness) -> None:
     harness.clock.advance(seconds=5)
     acquire(harness, "b")
     harness.clock.time += LEASE + INSTANT
-    assert claim(harness, "c") == Acquired(Claim(JOB.key, "c", 3), "TimeoutError", after_lapse=True)
+    assert claim(harness, "c") == Acquired(Claim(JOB.key, "c", 3), "TimeoutError")
     taken = record(harness)
     assert (taken.owner, taken.attempts, taken.first_seen, taken.last_error) == ("c", 3, first_seen, "TimeoutError")
     assert taken.lease_until == harness.clock.now() + LEASE
@@ -227,10 +229,11 @@ def test_a_claim_with_another_payload_is_not_itself(harness: Harness) -> None:
 def test_a_claim_that_ended_is_not_itself(harness: Harness) -> None:
     held = acquire(harness)
     harness.store.release(held, "Error")
-    held = acquire(harness)
+    assert isinstance(claim(harness), Busy)
+    held = acquire(harness, "b")
     assert held.attempt == 2
     harness.store.complete(held, ANSWER)
-    assert claim(harness) == Completed(ANSWER)
+    assert claim(harness, "b") == Completed(ANSWER)
 
 
 # complete
@@ -471,18 +474,35 @@ def _all_at_once(tasks: list[Callable[[], None]]) -> None:
 
 # begin, and what is counted
 
+REJECTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
-def test_a_run_is_counted_once_under_the_fence(harness: Harness) -> None:
+
+def life(harness: Harness) -> Life:
+    return record(harness).life
+
+
+def test_each_claim_is_an_attempt_under_way_until_it_is_ended(harness: Harness) -> None:
+    assert acquire(harness).life == Life(unended=1)
+    harness.clock.time += LEASE + INSTANT
+    held = acquire(harness, "b")
+    assert held.life == life(harness) == Life(unended=2)
+    harness.store.release(held, "Error")
+    assert life(harness) == Life(unended=1)
+    taken = claim(harness, "c")
+    assert taken == Acquired(Claim(JOB.key, "c", 3, 1, Life(unended=2)), "Error")
+    assert claim(harness, "c") == taken, "a claim that finds itself"
+
+
+def test_a_run_is_counted_under_the_fence(harness: Harness) -> None:
     held = acquire(harness)
     for _ in range(2):
-        harness.store.begin(held, anew=False)
-        assert record(harness) == replace(record(harness), runs=1, attempts=1, owner="a")
+        harness.store.begin(held, held.life.counted())
+        assert life(harness) == Life(runs=1, unended=1)
     harness.clock.time += LEASE + INSTANT
-    taken = claim(harness, "b")
-    assert taken == Acquired(Claim(JOB.key, "b", 2, 1, 1), after_lapse=True)
+    assert acquire(harness, "b").life == Life(runs=1, unended=2)
     with pytest.raises(LeaseLostError):
-        harness.store.begin(held, anew=True)
-    assert (record(harness).runs, record(harness).owner) == (1, "b")
+        harness.store.begin(held, Life(runs=5))
+    assert life(harness) == Life(runs=1, unended=2)
 
 
 @pytest.mark.parametrize("what", ["released", "completed", "gone"])
@@ -494,53 +514,52 @@ def test_a_run_of_an_attempt_that_ended_is_not_counted(harness: Harness, what: s
         harness.store.complete(held, ANSWER)
     if what == "gone":
         held = replace(held, key=job("nobody").key)
+    before = life(harness)
     with pytest.raises(LeaseLostError):
-        harness.store.begin(held, anew=False)
-    assert record(harness).runs == 0
+        harness.store.begin(held, Life(runs=5))
+    assert life(harness) == before
 
 
-@pytest.mark.parametrize(
-    ("runs", "after"), [(RunCount.SAME, 2), (RunCount.ONE_MORE, 3), (RunCount.FIRST, 1), (RunCount.UNDONE, 1)]
-)
-@pytest.mark.parametrize("rejected", [None, "m2"])
-def test_a_release_counts_as_it_is_told(harness: Harness, runs: RunCount, after: int, rejected: str | None) -> None:
-    for owner in "ab":
-        harness.store.release(acquire(harness, owner), "Error", runs=RunCount.ONE_MORE, rejected="m1")
-    held = acquire(harness, "c")
-    assert (held.runs, record(harness).rejected) == (2, "m1")
+@pytest.mark.parametrize("counted", [Life(), Life(runs=3), Life(runs=3, unended=2), Life(rejected_at=REJECTED_AT)])
+def test_a_release_counts_as_it_is_told(harness: Harness, counted: Life) -> None:
+    harness.store.release(acquire(harness), "Error", life=Life(runs=2, rejected_at=REJECTED_AT))
+    held = acquire(harness, "b")
+    assert held.life == Life(runs=2, unended=1, rejected_at=REJECTED_AT)
     for _ in range(2):  # once more changes nothing
-        harness.store.release(held, "", runs=runs, rejected=rejected)
-        kept = None if runs is RunCount.FIRST else "m1"
-        assert (record(harness).runs, record(harness).rejected) == (after, rejected or kept)
-    taken = claim(harness, "d")
-    assert isinstance(taken, Acquired)
-    assert (taken.claim.runs, taken.rejected, taken.after_lapse) == (after, rejected or kept, False)
-    assert claim(harness, "d") == taken, "a claim that finds itself"
+        harness.store.release(held, "", life=counted)
+        assert life(harness) == counted
+    assert acquire(harness, "c").life == counted.claimed()
 
 
-def test_a_run_that_begins_a_life_anew_is_its_first(harness: Harness) -> None:
-    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
-    harness.store.release(acquire(harness, "b"), "Error", runs=RunCount.ONE_MORE)
-    harness.store.begin(acquire(harness, "c"), anew=True)
-    assert (record(harness).runs, record(harness).rejected) == (1, None)
+def test_what_is_done_has_no_runs(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "Error", life=Life(runs=4, rejected_at=REJECTED_AT))
+    harness.store.complete(acquire(harness, "b"), ANSWER)
+    assert life(harness) == Life()
 
 
 @pytest.mark.parametrize("how", ["completed", "released", "lapsed"])
-def test_after_the_retention_runs_are_counted_anew_and_attempts_go_on(harness: Harness, how: str) -> None:
-    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+def test_after_the_retention_another_life_begins_and_attempts_go_on(harness: Harness, how: str) -> None:
+    harness.store.release(acquire(harness), "Error", life=Life(runs=4, rejected_at=REJECTED_AT))
     held = acquire(harness, "b")
     if how == "completed":
         harness.store.complete(held, ANSWER)
     if how == "released":
-        harness.store.release(held, "Error", runs=RunCount.ONE_MORE)
+        harness.store.release(held, "Error", life=Life(runs=5))
     harness.clock.time += RETENTION + TTL_INSTANT
-    taken = claim(harness, "c")
-    assert taken == Acquired(Claim(JOB.key, "c", 3), "Error")
-    assert (record(harness).runs, record(harness).rejected, record(harness).attempts) == (0, None, 3)
+    assert claim(harness, "c") == Acquired(Claim(JOB.key, "c", 3, 1, Life(2, unended=1)), "Error")
+    assert life(harness) == Life(2, unended=1)
 
 
 def test_a_claim_drops_no_runs_while_the_retention_lasts(harness: Harness) -> None:
-    harness.store.release(acquire(harness), "Error", runs=RunCount.ONE_MORE, rejected="m1")
+    harness.store.release(acquire(harness), "Error", life=Life(runs=4, rejected_at=REJECTED_AT))
     harness.clock.time += RETENTION
-    taken = claim(harness, "b")
-    assert taken == Acquired(Claim(JOB.key, "b", 2, 1, 1), "Error", rejected="m1")
+    assert acquire(harness, "b").life == Life(runs=4, unended=1, rejected_at=REJECTED_AT)
+
+
+def test_a_claim_that_lands_after_its_own_release_takes_nothing(harness: Harness) -> None:
+    """It was asked for before, by a try whose answer nobody waits for: it would hold the job, and its payload."""
+    harness.store.release(acquire(harness), "CardExpired", forget_payload=True)
+    before = record(harness)
+    assert isinstance(claim(harness, "a"), Busy)
+    assert record(harness) == before
+    assert attempt(claim(harness, "b", OTHER_PAYLOAD)) == 2

@@ -9,7 +9,8 @@ from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.job import Job
-from domain.record import Acquired, Claim, Completed, Record, RunCount, State
+from domain.life import Life
+from domain.record import Acquired, Claim, Completed, Record, State
 from tests.contract.harness import RETENTION, Harness
 from tests.support.jobs import job
 
@@ -55,7 +56,7 @@ def test_a_record_tells_when_it_was_first_and_last_seen(harness: Harness) -> Non
     harness.store.release(claim, "OSError")
     assert (look(harness).first_seen, look(harness).last_seen) == (first, harness.clock.now())
     harness.clock.advance(seconds=3)
-    claim = acquire(harness)
+    claim = acquire(harness, owner="b")
     assert (look(harness).first_seen, look(harness).last_seen) == (first, harness.clock.now())
     harness.clock.advance(seconds=3)
     harness.store.complete(claim, Answer("1"))
@@ -71,7 +72,7 @@ def test_a_record_says_in_which_state_it_is(harness: Harness) -> None:
     assert state(harness) is State.LAPSED
     harness.store.release(claim, "OSError")
     assert state(harness) is State.RELEASED
-    complete(harness)
+    harness.store.complete(acquire(harness, owner="b"), Answer("1"))
     assert state(harness) is State.COMPLETED
     harness.clock.advance(seconds=(RETENTION + LATER).total_seconds())
     assert state(harness) is State.EXPIRED
@@ -264,31 +265,50 @@ def test_a_purged_job_is_a_new_one(harness: Harness) -> None:
 # restart
 
 
-def test_a_forgotten_job_has_no_runs(harness: Harness) -> None:
-    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE, rejected="m1")
+def test_a_forgotten_job_begins_another_life(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "OSError", life=Life(runs=3))
     forgotten = harness.admin.forget(look(harness))
-    assert (forgotten.runs, forgotten.rejected, forgotten.attempts) == (0, None, 1)
+    assert (forgotten.life, forgotten.attempts) == (Life(2), 1)
+    assert look(harness) == forgotten
 
 
-def test_a_restarted_job_has_no_runs_and_is_as_it_was(harness: Harness) -> None:
-    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE, rejected="m1")
+def test_a_restarted_job_begins_another_life_and_is_as_it_was(harness: Harness) -> None:
+    harness.store.release(acquire(harness), "OSError", life=Life(runs=3, rejected_at=harness.clock.now()))
     before = look(harness)
     harness.admin.restart(before)
-    assert look(harness) == replace(before, runs=0, rejected=None)
-
-
-def test_a_job_that_runs_is_restarted_and_its_attempt_does_not_count(harness: Harness) -> None:
-    for _ in range(3):
-        harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE)
-    held = acquire(harness)
+    assert look(harness) == replace(before, life=Life(2))
     harness.admin.restart(look(harness))
-    harness.store.begin(held, anew=False)  # which was asked for before the restart
-    harness.store.release(held, "OSError", runs=RunCount.ONE_MORE)
-    assert look(harness).runs == 0
+    assert look(harness) == replace(before, life=Life(3))
+
+
+@pytest.mark.parametrize("how", ["release", "begin", "both"])
+def test_an_attempt_that_was_under_way_counts_nothing_in_another_life(harness: Harness, how: str) -> None:
+    harness.store.release(acquire(harness), "OSError", life=Life(runs=3))
+    held = acquire(harness, owner="b")
+    harness.admin.restart(look(harness))
+    if how != "release":
+        harness.store.begin(held, held.life.counted())
+        assert look(harness).life == Life(2)
+    if how != "begin":
+        harness.store.release(held, "KeyError", life=held.life.counted().ended())
+        assert (look(harness).owner, look(harness).last_error) == (None, "KeyError"), "it is released all the same"
+        harness.store.release(held, "KeyError", life=held.life.counted().ended())
+    assert look(harness).life == Life(2)
+    harness.clock.advance(seconds=61)
+    assert acquire(harness, owner="c").life == Life(2, unended=1)
+
+
+def test_who_was_forgotten_by_force_learns_it_at_its_release_too(harness: Harness) -> None:
+    held = acquire(harness)
+    harness.admin.forget(look(harness), force=True)
+    before = look(harness)
+    with pytest.raises(LeaseLostError):
+        harness.store.release(held, "OSError")
+    assert look(harness) == before
 
 
 def test_what_changed_since_it_was_shown_is_not_restarted(harness: Harness) -> None:
-    harness.store.release(acquire(harness), "OSError", runs=RunCount.ONE_MORE)
+    harness.store.release(acquire(harness), "OSError", life=Life(runs=3))
     shown = look(harness)
     acquire(harness, owner="b")
     before = look(harness)

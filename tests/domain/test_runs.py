@@ -1,6 +1,7 @@
 """The limit on runs: what counts as one, what ends a life, and that only runs that began exhaust a job."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from domain.attempt import Attempt
 from domain.delivery import Delivery
 from domain.errors import LeaseLostError, PermanentError
 from domain.job import Job
+from domain.life import Life
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected
 from domain.record import Claim, Record
 from tests.domain.test_service import JOB, LEASE, MARGIN, RETENTION, Bench, fail
@@ -30,18 +32,21 @@ class Queue:
     def __init__(self, run: Callable[[Job, Attempt], object] = fails, **options: Any) -> None:
         self.bench = Bench(run, **options)
         self.receives: dict[str, int] = {}
+        self.sent: dict[str, datetime] = {}
 
     def receive(self, message: str = "m", *, counts_runs: bool = True, within: float | None = 30) -> Outcome | None:
         """The outcome; None where the process was killed."""
         receives = self.receives[message] = self.receives.get(message, 0) + 1
         clock, service = self.bench.clock, self.bench.service
-        clock.advance(seconds=LEASE.total_seconds() + 1)
+        clock.advance(seconds=1)
+        sent_at = self.sent.setdefault(message, clock.now())
+        clock.advance(seconds=LEASE.total_seconds())
         try:
             return service.process(
                 JOB,
                 lease=LEASE,
                 deadline=None if within is None else clock.now() + LEASE * (within / 60),
-                delivery=Delivery(receives, message, counts_runs),
+                delivery=Delivery(receives, message, counts_runs, sent_at),
             )
         except KilledError:
             return None
@@ -62,7 +67,8 @@ def test_a_job_that_keeps_failing_is_rejected_after_its_runs() -> None:
     queue = Queue()
     assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(6)]
     assert len(queue.bench.runs) == LIMIT
-    assert (queue.record.owner, queue.record.last_error, queue.record.rejected) == (None, "KeyError", "m")
+    assert (queue.record.owner, queue.record.last_error) == (None, "KeyError")
+    assert queue.record.life == Life(runs=LIMIT, rejected_at=queue.bench.clock.now())
 
 
 def test_a_limit_of_one_is_one_run_also_where_it_is_killed() -> None:
@@ -88,7 +94,7 @@ def test_late_starts_are_no_runs() -> None:
     queue = Queue()
     late = [queue.receive(within=MARGIN.total_seconds()) for _ in range(20)]
     assert late == [Failed(Failure.NOT_STARTED)] * 20
-    assert queue.record.runs == 0
+    assert queue.record.life.runs == 0
     assert queue.receive_all(LIMIT + 1)[-1] == exhausted(26)
 
 
@@ -105,7 +111,7 @@ def test_runs_before_the_end_of_the_retention_do_not_count() -> None:
     queue.receive_all(LIMIT)
     queue.bench.clock.advance(seconds=RETENTION.total_seconds() + 1)
     assert queue.receive("m2") == KEY_ERROR
-    assert (queue.record.attempts, queue.record.runs) == (6, 1)
+    assert (queue.record.attempts, queue.record.life.runs) == (6, 1)
     assert queue.receive_all(LIMIT, "m2") == [KEY_ERROR] * (LIMIT - 1) + [exhausted(11)]
 
 
@@ -137,9 +143,9 @@ def test_a_rejected_message_that_could_not_be_sent_away_does_not_run_when_it_is_
 def test_a_message_sent_anew_after_a_permanent_error_has_all_its_runs() -> None:
     queue = Queue(fail(PermanentError("closed")))
     assert queue.receive_all(3) == [Rejected("closed", "", "PermanentError", number) for number in (1, 2, 3)]
-    assert (queue.record.runs, queue.record.rejected) == (3, "m")
+    assert queue.record.life.runs == 3
     queue.receive("corrected")
-    assert (queue.record.runs, queue.record.rejected) == (1, "corrected")
+    assert queue.record.life.runs == 1
 
 
 def test_a_permanent_error_that_keeps_coming_back_is_exhausted_too() -> None:
@@ -158,7 +164,7 @@ def test_a_first_receive_buys_one_run() -> None:
 def test_runs_of_who_decides_by_himself_are_neither_counted_nor_refused() -> None:
     queue = Queue()
     assert [queue.receive("http", counts_runs=False) for _ in range(20)] == [KEY_ERROR] * 20
-    assert queue.record.runs == 0
+    assert queue.record.life.runs == 0
     queue.receive_all(LIMIT)
     assert queue.receive("http", counts_runs=False) == KEY_ERROR
 
@@ -168,21 +174,20 @@ def test_a_new_job_costs_no_request_for_its_count_and_one_after_a_lapse_one() ->
     queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
     assert isinstance(queue.receive(), Executed)
     assert queue.bench.store.calls == {"claim": 1, "begin": 1, "complete": 1}
-    assert queue.record.runs == 1
 
 
 def test_a_count_whose_answer_was_lost_counts_once() -> None:
     queue = Queue(begin=["landed"], max_attempts=2)
     queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
     assert queue.receive() == KEY_ERROR
-    assert queue.record.runs == 1
+    assert queue.record.life.runs == 1
 
 
-def test_a_count_that_cannot_be_written_stops_no_run() -> None:
+def test_a_count_that_cannot_be_written_stops_no_run_and_is_made_at_its_end() -> None:
     queue = Queue(begin=["fails"] * 3)
     queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
     assert queue.receive() == KEY_ERROR
-    assert queue.record.runs == 0
+    assert queue.record.life == Life(runs=1, unended=1)
 
 
 def test_a_count_that_is_refused_stops_the_run() -> None:
@@ -200,13 +205,13 @@ def test_a_run_that_was_counted_and_is_prevented_counts_no_more(takes: Any, outc
     queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
     right = queue.bench.memory.begin
 
-    def slow(claim: Claim, *, anew: bool) -> None:
-        right(claim, anew=anew)
+    def slow(claim: Claim, life: Life) -> None:
+        right(claim, life)
         queue.bench.clock.advance(seconds=takes.total_seconds())
 
     queue.bench.store.begin = slow  # type: ignore[method-assign]
     assert queue.receive(within=20) == outcome
-    assert (queue.record.runs, queue.record.owner) == (0, None)
+    assert (queue.record.life, queue.record.owner) == (Life(unended=1), None)
     assert not queue.bench.runs
 
 
@@ -216,3 +221,98 @@ def test_deferrals_exhaust_nothing() -> None:
     assert all(isinstance(queue.receive(), Deferred) for _ in range(20))
     queue.bench.memory.release(Claim(JOB.key, "another", 1), "Error")
     assert queue.receive_all(LIMIT + 1) == [KEY_ERROR] * LIMIT + [exhausted(7)]
+
+
+# However failures, deaths and faults alternate, a job has as many runs as it may, and one more where its workers die.
+
+
+@pytest.mark.parametrize("how", ["late start", "http", "count not written", "claim found itself"])
+def test_a_job_that_kills_its_workers_has_one_run_more_whatever_happens_between(how: str) -> None:
+    queue = Queue(fail(KilledError()))
+    for _ in range(4 * LIMIT):
+        if how == "count not written":
+            queue.bench.store._faults["begin"] = ["landed", "fails", "fails"]
+        if how == "claim found itself":
+            queue.bench.store._faults["claim"] = ["landed"]
+        queue.receive()
+        if how == "late start":
+            queue.receive(within=MARGIN.total_seconds())
+        if how == "http":
+            assert queue.receive("http", counts_runs=False) is None
+    runs = len(queue.bench.runs) - (queue.receives["http"] if how == "http" else 0)
+    assert LIMIT <= runs <= LIMIT + 1
+
+
+@pytest.mark.parametrize("how", ["kill and raise", "release not written", "count not written"])
+def test_a_job_that_fails_and_dies_by_turns_has_one_run_more(how: str) -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        raise KilledError if how == "kill and raise" and attempt.number % 2 else KeyError
+
+    queue = Queue(run)
+    for number in range(4 * LIMIT):
+        if how == "release not written" and number % 2:
+            queue.bench.store._faults["release"] = ["fails"] * 3
+        if how == "count not written":
+            queue.bench.store._faults["begin"] = ["fails"] * 3
+        queue.receive()
+    assert LIMIT <= len(queue.bench.runs) <= LIMIT + 1
+
+
+@pytest.mark.parametrize("run", [fails, fail(PermanentError("closed")), fail(KilledError())])
+def test_messages_that_cannot_be_sent_away_share_the_life_that_was_rejected(run: Any) -> None:
+    queue = Queue(run)
+    queue.sent = dict.fromkeys(("m1", "m2", "m3"), queue.bench.clock.now())
+    for _ in range(20):
+        for message in queue.sent:
+            queue.receive(message)
+    assert LIMIT <= len(queue.bench.runs) <= LIMIT + 1 + len(queue.sent), "a first receive of each buys one"
+
+
+def test_a_count_whose_answers_were_lost_and_whose_run_is_prevented_is_taken_back() -> None:
+    queue = Queue(lambda job, attempt: "ok", max_attempts=1, begin=["landed"] * 3)
+    right = queue.bench.memory.begin
+
+    def slow(claim: Claim, life: Life) -> None:
+        right(claim, life)
+        queue.bench.clock.advance(seconds=9)
+
+    queue.bench.memory.begin = slow  # type: ignore[method-assign]
+    assert queue.receive() == Failed(Failure.NOT_STARTED)
+    queue.bench.memory.begin = right  # type: ignore[method-assign]
+    assert isinstance(queue.receive(), Executed)
+
+
+@pytest.mark.parametrize("when", ["its first run of a life", "counted first"])
+def test_a_restart_beside_a_run_gives_the_message_all_its_runs(when: str) -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        if attempt.number == restarted_at:
+            queue.bench.memory.restart(queue.record)
+        raise KeyError
+
+    queue, restarted_at = Queue(run), 7 if when == "its first run of a life" else 5
+    if when == "its first run of a life":
+        queue.receive_all(LIMIT + 1, "m1")
+        queue.receive("m2")
+    else:
+        queue.receive_all(LIMIT, "m1")
+    before = len(queue.bench.runs)
+    assert queue.receive_all(LIMIT + 1, "m3")[:-1] == [KEY_ERROR] * LIMIT
+    assert len(queue.bench.runs) - before == LIMIT
+
+
+def test_who_was_forgotten_by_force_rejects_nothing() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        queue.bench.memory.forget(queue.record, force=True)
+        raise PermanentError("closed")
+
+    queue = Queue(run)
+    assert queue.receive() == Failed(Failure.LEASE_LOST, "PermanentError")
+
+
+def test_a_clock_that_is_set_ends_no_tries_of_a_completion() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        queue.bench.clock.step(hours=13)
+        return "ok"
+
+    queue = Queue(run, complete=["fails"] * 3)
+    assert isinstance(queue.receive(within=3600), Executed)

@@ -22,6 +22,7 @@ from domain.delivery import Delivery
 from domain.identity import JobKey
 from domain.job import Job
 from domain.lease import Lease
+from domain.life import Life
 from domain.outcome import Outcome
 from domain.ports.store import IdempotencyStore
 from domain.record import Claim, ClaimAnswer, Record
@@ -67,9 +68,9 @@ class KillingStore:
         with self.points.around("claim"):
             return self.inner.claim(job, owner=owner, lease=lease)
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
+    def begin(self, claim: Claim, life: Life) -> None:
         with self.points.around("begin"):
-            self.inner.begin(claim, anew=anew)
+            self.inner.begin(claim, life)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         with self.points.around("complete"):

@@ -9,7 +9,8 @@ from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
+from domain.life import Life
+from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
 
 
 @dataclass
@@ -51,13 +52,15 @@ class ReferenceStore:
             return Completed(old.answer, verified=same_scheme)
         if now == old.lease_until:
             self.situations["claim: at the very end of a lease"] += 1
+        if old.released_by == owner:
+            self.situations["claim: by who has released it"] += 1
+            return Busy(now, verified=same_scheme)
         if lease_over:
             state = "released" if old.owner is None else "lapsed"
             return self._acquire(job, owner, lease, f"{state}, verified {same_scheme}", verified=same_scheme)
         if (old.owner, old.fingerprint) == (owner, job.fingerprint):
             self.situations["claim: found itself"] += 1
-            claim = Claim(job.key, owner, old.attempts, old.epoch, old.runs)
-            return Acquired(claim, old.last_error, rejected=old.rejected)
+            return Acquired(Claim(job.key, owner, old.attempts, old.epoch, old.life), old.last_error)
         self.situations[f"claim: busy, verified {same_scheme}"] += 1
         return Busy(old.lease_until, verified=same_scheme)
 
@@ -69,45 +72,40 @@ class ReferenceStore:
         held = self._held(claim, "complete")
         end = self.kept_until(self.now() + self.retention)
         self.records[claim.key] = replace(
-            held, status=Status.COMPLETED, answer=answer, expires_at=end, last_seen=self.now()
+            held,
+            status=Status.COMPLETED,
+            answer=answer,
+            expires_at=end,
+            last_seen=self.now(),
+            life=Life(held.life.number),
         )
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
+    def begin(self, claim: Claim, life: Life) -> None:
         held = self._held(claim, "begin")
-        if held.runs != claim.runs:
-            self.situations["begin: counted already"] += 1
-        elif anew:
-            self.records[claim.key] = replace(held, runs=1, rejected=None)
-        else:
-            self.records[claim.key] = replace(held, runs=held.runs + 1)
+        self.records[claim.key] = self._counted(held, claim, life)
 
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
+    def _counted(self, held: Record, claim: Claim, life: Life) -> Record:
+        if held.life.number != claim.life.number:
+            self.situations["another life has begun"] += 1
+            return held
+        return replace(held, life=life)
+
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
         old = self.records.get(claim.key)
-        if old and (old.owner, old.attempts) == (None, claim.attempt):
+        if old and (old.released_by, old.attempts) == (claim.owner, claim.attempt):
             self.situations["release: repeated"] += 1
             return
         held = self._held(claim, "release")
-        self.situations[f"release: runs {runs}"] += 1
-        number = {RunCount.SAME: held.runs, RunCount.ONE_MORE: held.runs + 1, RunCount.FIRST: 1}
-        if rejected is None and runs is not RunCount.FIRST:
-            rejected = held.rejected
+        before = claim.life
+        unrun = replace(before, unended=max(0, before.unended - 1))
         self.records[claim.key] = replace(
-            held,
+            self._counted(held, claim, life or unrun),
             owner=None,
+            released_by=claim.owner,
             lease_until=RELEASED,
             last_error=error or held.last_error,
             fingerprint=None if forget_payload else held.fingerprint,
             last_seen=self.now(),
-            runs=number.get(runs, held.runs - 1),
-            rejected=rejected,
         )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -138,8 +136,8 @@ class ReferenceStore:
             fingerprint=None,
             answer=None,
             epoch=old.epoch + 1,
-            runs=0,
-            rejected=None,
+            released_by=None,
+            life=Life(old.life.number + 1),
         )
         return self.records[seen.key]
 
@@ -149,13 +147,14 @@ class ReferenceStore:
             self.situations["restart: changed"] += 1
             raise RecordChangedError
         self.situations[f"restart: {old.status}"] += 1
-        running = old.status is Status.IN_PROGRESS and old.lease_until != RELEASED
-        self.records[seen.key] = replace(old, runs=-1 if running else 0, rejected=None)
+        self.records[seen.key] = replace(old, life=Life(old.life.number + 1))
 
     def _acquire(self, job: Job, owner: str, lease: timedelta, why: str, *, verified: bool = True) -> ClaimAnswer:
         self.situations[f"claim: acquired, {why}"] += 1
         old, now = self.records.get(job.key), self.now()
-        is_new_life = old is None or "expired" in why
+        life = old.life if old else Life()
+        if "expired" in why:
+            life = Life(life.number + 1)
         self.records[job.key] = Record(
             key=job.key,
             job_id=job.job_id,
@@ -169,12 +168,10 @@ class ReferenceStore:
             first_seen=old.first_seen if old else now,
             last_seen=now,
             epoch=old.epoch if old else 1,
-            runs=0 if old is None or is_new_life else old.runs,
-            rejected=None if old is None or is_new_life else old.rejected,
+            life=replace(life, unended=life.unended + 1),
         )
         new = self.records[job.key]
-        claim = Claim(job.key, owner, new.attempts, new.epoch, new.runs)
-        return Acquired(claim, new.last_error, verified, new.rejected, why.startswith("lapsed, "))
+        return Acquired(Claim(job.key, owner, new.attempts, new.epoch, new.life), new.last_error, verified)
 
     def _held(self, claim: Claim, write: str) -> Record:
         old = self.records.get(claim.key)
@@ -218,8 +215,8 @@ SITUATIONS = {
         for write in ("begin", "complete", "release", "renew")
         for what in ("landed", "landed late", "refused")
     ),
-    "begin: counted already",
-    *(f"release: runs {runs}" for runs in RunCount),
+    "another life has begun",
+    "claim: by who has released it",
     "restart: changed",
     "restart: COMPLETED",
     "restart: INPROGRESS",

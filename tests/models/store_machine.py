@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from hypothesis import strategies as st
@@ -13,8 +13,9 @@ from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, LeaseLostError, RecordChangedError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount, Status
+from domain.record import Acquired, Claim, ClaimAnswer, Record, Status
 from tests.contract.harness import RETENTION, Harness
 from tests.models.reference import ReferenceStore
 from tests.support.jobs import job
@@ -37,17 +38,29 @@ def completion(answer: Answer) -> Write:
     return lambda store, claim: store.complete(claim, answer)
 
 
-def release(error: str, forget: bool, runs: RunCount, rejected: str | None) -> Write:
-    return lambda store, claim: store.release(claim, error, forget_payload=forget, runs=runs, rejected=rejected)
+def release(error: str, forget: bool, life: Life | None) -> Write:
+    return lambda store, claim: store.release(claim, error, forget_payload=forget, life=_of(claim, life))
 
 
-def beginning(anew: bool) -> Write:
-    return lambda store, claim: store.begin(claim, anew=anew)
+def beginning(life: Life) -> Write:
+    return lambda store, claim: store.begin(claim, replace(life, number=claim.life.number))
+
+
+def _of(claim: Claim, life: Life | None) -> Life | None:
+    return None if life is None else replace(life, number=claim.life.number)
 
 
 def renewal(lease: timedelta) -> Write:
     return lambda store, claim: store.renew(claim, lease)
 
+
+LIVES = st.builds(
+    Life,
+    runs=st.integers(0, 6),
+    unended=st.integers(0, 3),
+    rejected_at=st.sampled_from([None, datetime(2026, 1, 1, tzinfo=UTC)]),
+)
+"""What may be counted; of which life, the claim says."""
 
 WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(completion, st.sampled_from(ANSWERS)),
@@ -55,10 +68,9 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
         release,
         st.sampled_from(["TimeoutError", "KeyError", ""]),
         st.booleans(),
-        st.sampled_from(list(RunCount)),
-        st.sampled_from([None, None, "m1", "m2"]),
+        st.one_of(st.none(), LIVES),
     ),
-    st.builds(beginning, st.booleans()),
+    st.builds(beginning, LIVES),
     st.builds(renewal, st.sampled_from(LEASES)),
 )
 SELDOM = st.sampled_from([False, False, True])
@@ -130,7 +142,7 @@ class StoreMachine(RuleBasedStateMachine):
     def its_holder_writes(self, which: int, write: Write) -> None:
         record = self.model.find(self.jobs[which].key)
         if record is not None and record.owner is not None:
-            self.write(Claim(record.key, record.owner, record.attempts, record.epoch, record.runs), write)
+            self.write(Claim(record.key, record.owner, record.attempts, record.epoch, record.life), write)
 
     @rule(claim=Claims, write=WRITES)
     def who_acquired_at_any_time_writes(self, claim: Claim, write: Write) -> None:

@@ -10,6 +10,7 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError, PermanentError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Record, Status
 from tests.models.schedules import pause
@@ -79,8 +80,8 @@ class WatchedStore:
                 assert until >= self.world.now(), "told busy, and the lease is over"
         return answer
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
-        self._write("begin", lambda: self.world.store.begin(claim, anew=anew))
+    def begin(self, claim: Claim, life: Life) -> None:
+        self._write("begin", lambda: self.world.store.begin(claim, life))
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         self._write("complete", lambda: self.world.store.complete(claim, answer))

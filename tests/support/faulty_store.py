@@ -9,6 +9,7 @@ from domain.answer import Answer
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.store import IdempotencyStore
 from domain.record import Claim, ClaimAnswer, Record
 
@@ -29,8 +30,8 @@ class FaultyStore:
         answer: ClaimAnswer = self._do("claim", lambda: self.inner.claim(job, owner=owner, lease=lease))
         return answer
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
-        self._do("begin", lambda: self.inner.begin(claim, anew=anew))
+    def begin(self, claim: Claim, life: Life) -> None:
+        self._do("begin", lambda: self.inner.begin(claim, life))
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         self._do("complete", lambda: self.inner.complete(claim, answer))

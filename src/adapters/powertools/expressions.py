@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final
 
 from adapters.powertools.record import FencedRecord, to_ms
-from domain.record import RunCount
+from domain.life import Life
 
 type Value = dict[str, str]
 
@@ -25,6 +25,7 @@ _SAME_PAYLOAD: Final = (
     "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint OR NOT begins_with(#fingerprint, :scheme))"
 )
 _SAME_JOB: Final = "(attribute_not_exists(#job_id) OR #job_id = :job_id)"
+_NOT_RELEASED_BY: Final = "(attribute_not_exists(#released_by) OR #released_by <> :owner)"
 _HELD: Final = "#status = :in_progress AND #owner = :owner AND #attempts = :attempts"
 
 
@@ -67,16 +68,19 @@ def claim(record: FencedRecord, now: datetime) -> Write:
     if record.scheme:
         write.values[":scheme"] = text(f"{record.scheme}:")
         lapsed = f"{lapsed} AND {_SAME_PAYLOAD}"
+    write.sets.append("#unended = if_not_exists(#unended, :zero) + :one")
+    if record.owner is not None:
+        lapsed = f"{lapsed} AND {_NOT_RELEASED_BY}"
     write.condition = f"attribute_not_exists(#id) OR ({_of_the_same_job(record, lapsed)})"
     return write
 
 
 def claim_expired(record: FencedRecord, now: datetime) -> Write:
-    """Take a record whose retention is over. Its runs are counted anew, which a single write cannot decide."""
+    """Take a record whose retention is over. Another life of it begins, which a single write cannot decide."""
     write = _claim(record, now)
     write.condition = _of_the_same_job(record, _RETENTION_OVER)
-    write.sets.append("#runs = :zero")
-    write.removes.append("#rejected")
+    write.sets += ["#life = if_not_exists(#life, :one) + :one", "#unended = :one"]
+    write.removes += ["#runs", "#rejected_at"]
     return write
 
 
@@ -99,7 +103,7 @@ def _claim(record: FencedRecord, now: datetime) -> Write:
             "#first_seen = if_not_exists(#first_seen, :now_ms)",
             "#last_seen = :now_ms",
         ],
-        removes=["#data", "#omitted"],
+        removes=["#data", "#omitted", "#released_by"],
     )
     write.set("owner", text(record.owner or ""))
     write.set("lease", number(record.in_progress_expiry_timestamp or 0))
@@ -114,17 +118,10 @@ def _claim(record: FencedRecord, now: datetime) -> Write:
     return write
 
 
-def begin(record: FencedRecord, *, anew: bool) -> Write:
-    """Count a run, unless that has been done or the count was set back. `record.runs` is the number before it."""
+def begin(record: FencedRecord, life: Life) -> Write:
+    """Count a run, in the life in which it was claimed."""
     write = _held_by(record)
-    write.set("runs", number(1 if anew else record.runs + 1))
-    write.values[":before"] = number(record.runs)
-    unchanged = "#runs = :before"
-    write.condition = f"{_HELD} AND " + (
-        f"({unchanged} OR attribute_not_exists(#runs))" if not record.runs else unchanged
-    )
-    if anew:
-        write.removes.append("#rejected")
+    _count(write, life)
     return write
 
 
@@ -137,22 +134,21 @@ def complete(record: FencedRecord) -> Write:
     if record.omitted is not None:
         write.set("omitted", text(record.omitted))
     _note_last_seen(write, record)
+    write.removes = ["#runs", "#unended", "#rejected_at"]
     return write
 
 
-def release(record: FencedRecord, *, forget_payload: bool, runs: RunCount) -> Write:
-    """End the lease for every clock and give up the fence. `record.rejected` is written if there is one."""
+def release(record: FencedRecord, *, forget_payload: bool, life: Life | None) -> Write:
+    """End the lease for every clock and give up the fence. `life` is counted, if the record is still of that one."""
     write = _held_by(record)
     write.set("lease", number(0))
+    write.set("released_by", text(record.owner or ""))
     write.removes = ["#owner", "#fingerprint"] if forget_payload else ["#owner"]
-    _count(write, runs)
-    if record.rejected is not None:
-        write.set("rejected", text(record.rejected))
-    elif runs is RunCount.FIRST:
-        write.removes.append("#rejected")
     if record.last_error:
         write.set("last_error", text(record.last_error))
     _note_last_seen(write, record)
+    if life is not None:
+        _count(write, life)
     return write
 
 
@@ -172,17 +168,18 @@ def forget(seen: FencedRecord, expiry: int, *, force: bool) -> Write:
     write.values |= {":in_progress": text("INPROGRESS"), ":one": number(1)}
     write.set("lease", number(0))
     write.set("expiration", number(expiry))
-    write.removes = ["#owner", "#fingerprint", "#data", "#omitted", "#runs", "#rejected"]
+    write.removes = ["#owner", "#fingerprint", "#data", "#omitted", "#released_by"]
+    _begin_life(write)
     if not force:  # `:lease` is 0, as a release writes it
         write.condition += " AND (#status <> :in_progress OR #lease = :lease)"
     return write
 
 
-def restart(seen: FencedRecord, runs: int) -> Write:
-    """Count the runs of what is as it was seen anew, from that number."""
+def restart(seen: FencedRecord) -> Write:
+    """Begin another life of what is as it was seen."""
     write = _as_seen(seen)
-    write.set("runs", number(runs))
-    write.removes = ["#rejected"]
+    write.values[":one"] = number(1)
+    _begin_life(write)
     return write
 
 
@@ -211,17 +208,23 @@ def _at(now: datetime) -> dict[str, Value]:
     return {":now": number(Decimal(to_ms(now)) / 1000), ":now_ms": number(to_ms(now))}
 
 
-def _count(write: Write, runs: RunCount) -> None:
-    match runs:
-        case RunCount.SAME:
-            return
-        case RunCount.FIRST:
-            write.set("runs", number(1))
-        case RunCount.ONE_MORE | RunCount.UNDONE:
-            write.sets.append("#runs = if_not_exists(#runs, :zero) + :more")
-            write.values |= {":zero": number(0), ":more": number(1 if runs is RunCount.ONE_MORE else -1)}
-        case _:
-            assert_never(runs)
+def _count(write: Write, life: Life) -> None:
+    same_life = "#life = :life"
+    write.values[":life"] = number(life.number)
+    if life.number == 1:
+        same_life = f"(attribute_not_exists(#life) OR {same_life})"
+    write.condition = f"{write.condition} AND {same_life}"
+    write.set("runs", number(life.runs))
+    write.set("unended", number(life.unended))
+    if life.rejected_at is None:
+        write.removes.append("#rejected_at")
+    else:
+        write.set("rejected_at", number(to_ms(life.rejected_at)))
+
+
+def _begin_life(write: Write) -> None:
+    write.sets.append("#life = if_not_exists(#life, :one) + :one")
+    write.removes += ["#runs", "#unended", "#rejected_at"]
 
 
 def _note_last_seen(write: Write, record: FencedRecord) -> None:

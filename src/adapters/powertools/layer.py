@@ -18,8 +18,8 @@ from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import Dyn
 from botocore.exceptions import ClientError
 
 from adapters.powertools import expressions
-from adapters.powertools.record import FencedRecord, runs_of, to_ms, whole
-from domain.record import RunCount
+from adapters.powertools.record import FencedRecord, life_of, to_ms, whole
+from domain.life import NEW, Life
 
 LONGEST_INVOCATION: Final = timedelta(minutes=15)
 """The lease where Powertools knows none: Lambda runs nothing for longer."""
@@ -47,13 +47,13 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
     def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord | None:
         """Take the record if it is free at `now`, and count the attempt on `record`. Answers what stood there before.
 
-        `record.runs` is then the number of runs that the record has. Raises `IdempotencyItemAlreadyExistsError`, with
+        `record.life` is then what the record counts. Raises `IdempotencyItemAlreadyExistsError`, with
         the record that stands in the way.
         """
         before, same_life = self._take(record, now)
         record.attempts = (before.attempts if before else 0) + 1
-        if before is not None and same_life:
-            record.runs, record.rejected = before.runs, before.rejected
+        life = before.life if before else NEW
+        record.life = (life if same_life else life.following()).claimed()
         return before
 
     def _take(self, record: FencedRecord, now: datetime) -> tuple[FencedRecord | None, bool]:
@@ -72,10 +72,10 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         item = self._write(record, write, ReturnValues="ALL_OLD").get("Attributes")
         return self._item_to_data_record(item) if item else None
 
-    def begin_record(self, record: FencedRecord, *, anew: bool) -> None:
-        """Count a run; once more, or after the count was set back, it changes nothing. Raises `FenceLostError`."""
+    def begin_record(self, record: FencedRecord) -> None:
+        """Count a run as `record.life`; nothing changes where another life has begun. Raises `FenceLostError`."""
         try:
-            self._write(record, expressions.begin(record, anew=anew))
+            self._write(record, expressions.begin(record, record.life))
         except FenceLostError as lost:
             if not _is_of(record, lost.found, "INPROGRESS"):
                 raise
@@ -88,15 +88,21 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             if not _is_of(record, lost.found, "COMPLETED"):
                 raise
 
-    def release_record(
-        self, record: FencedRecord, *, forget_payload: bool = False, runs: RunCount = RunCount.SAME
-    ) -> None:
-        """Give the record back; once more for the same attempt is no error. Raises `FenceLostError`."""
+    def release_record(self, record: FencedRecord, *, forget_payload: bool = False) -> None:
+        """Give the record back, and count `record.life` where no other life has begun; once more by the same attempt is
+        no error. Raises `FenceLostError`.
+        """
         try:
-            self._write(record, expressions.release(record, forget_payload=forget_payload, runs=runs))
+            self._release(record, forget_payload, record.life)
         except FenceLostError as lost:
-            if lost.found is None or not lost.found.is_released(record.attempts):
+            if lost.found is not None and lost.found.is_released_by(record):
+                return
+            if not _is_of(record, lost.found, "INPROGRESS"):
                 raise
+            self._release(record, forget_payload, None)  # another life has begun
+
+    def _release(self, record: FencedRecord, forget_payload: bool, life: Life | None) -> None:
+        self._write(record, expressions.release(record, forget_payload=forget_payload, life=life))
 
     def renew_record(self, record: FencedRecord) -> None:
         """Move the ends of lease and retention to those of `record`, never backwards. Raises `FenceLostError`."""
@@ -118,9 +124,9 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         write = expressions.forget(seen, expiry, force=force)
         return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
 
-    def restart_record(self, seen: FencedRecord, runs: int) -> None:
-        """Count the runs of what is as it was seen anew, from that number. Raises `FenceLostError`."""
-        self._write(seen, expressions.restart(seen, runs))
+    def restart_record(self, seen: FencedRecord) -> None:
+        """Begin another life of what is as it was seen. Raises `FenceLostError`."""
+        self._write(seen, expressions.restart(seen))
 
     def purge_record(self, idempotency_key: str, now: datetime) -> bool:
         """Delete a record whose retention is over; whether it still was."""
@@ -201,8 +207,8 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             first_seen=read.get("first_seen"),
             last_seen=read.get("last_seen"),
             epoch=whole(read.get("epoch", 1)),
-            runs=runs_of(read.get("runs", 0)),
-            rejected=read.get("rejected"),
+            life=life_of(read),
+            released_by=read.get("released_by"),
             last_error=read.get("last_error"),
             omitted=read.get("omitted"),
         )

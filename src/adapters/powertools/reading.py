@@ -33,8 +33,8 @@ def to_record(found: FencedRecord, key: JobKey) -> Record:
         first_seen=None if first_seen is None else from_ms(first_seen),
         last_seen=None if last_seen is None else from_ms(last_seen),
         epoch=found.epoch,
-        runs=found.runs,
-        rejected=found.rejected,
+        life=found.life,
+        released_by=found.released_by,
     )
 
 

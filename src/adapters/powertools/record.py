@@ -1,11 +1,14 @@
 """The record that Powertools and onejob share, and the units of its times."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import ceil
 from typing import Any, Final, Self
 
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+
+from domain.life import NEW, Life
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 LARGEST: Final = 10**16 - 1
@@ -31,8 +34,8 @@ class FencedRecord(DataRecord):
         first_seen: int | None = None,
         last_seen: int | None = None,
         epoch: int = 1,
-        runs: int = 0,
-        rejected: str | None = None,
+        life: Life = NEW,
+        released_by: str | None = None,
         last_error: str | None = None,
         omitted: str | None = None,
         scheme: str | None = None,
@@ -46,8 +49,8 @@ class FencedRecord(DataRecord):
         self.first_seen = first_seen
         self.last_seen = last_seen
         self.epoch = epoch
-        self.runs = runs
-        self.rejected = rejected
+        self.life = life
+        self.released_by = released_by
         self.last_error = last_error
         self.omitted = omitted
         self.scheme = scheme
@@ -71,9 +74,14 @@ class FencedRecord(DataRecord):
         """The status as written, whatever the time."""
         return self._status
 
-    def is_released(self, attempt: int) -> bool:
-        """Whether this attempt gave it back: only its holder can have ended it so."""
-        return (self.owner, self.attempts, self.in_progress_expiry_timestamp) == (None, attempt, 0)
+    def is_released_by(self, other: "FencedRecord") -> bool:
+        """Whether that attempt gave it back, and nothing has happened since."""
+        return (self.owner, self.released_by, self.attempts, self.in_progress_expiry_timestamp) == (
+            None,
+            other.owner,
+            other.attempts,
+            0,
+        )
 
     def has_fence_of(self, other: "FencedRecord") -> bool:
         """Whether both carry the same (owner, attempts)."""
@@ -104,9 +112,18 @@ def whole(value: object) -> int:
     return int(number)
 
 
-def runs_of(value: object) -> int:
-    """A stored number of runs; -1 where one was taken back after an operator had set it to 0."""
-    return -1 if value == -1 else whole(value)
+def life_of(item: Mapping[str, Any]) -> Life:
+    """The count of runs; as of a new record where somebody else wrote into it."""
+    try:
+        rejected_at = item.get("rejected_at")
+        return Life(
+            max(1, whole(item.get("life", 1))),
+            whole(item.get("runs", 0)),
+            whole(item.get("unended", 0)),
+            None if rejected_at is None else from_ms(whole(rejected_at)),
+        )
+    except (TypeError, ValueError, ArithmeticError):
+        return NEW
 
 
 def _count(value: object) -> int | Decimal:

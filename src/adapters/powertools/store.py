@@ -13,8 +13,9 @@ from domain.answer import Answer
 from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, RunCount, Status, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -49,25 +50,24 @@ class DynamoDBIdempotencyStore:
                 before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
                 return self._stands_in_the_way(refused.old_data_record, job, owner, now)
-            claim = Claim(job.key, owner, wanted.attempts, before.epoch if before else 1, wanted.runs)
+            claim = Claim(job.key, owner, wanted.attempts, before.epoch if before else 1, wanted.life)
             if before is None:
                 return Acquired(claim)
-            free = self._was_free(before, job, owner, now)
-            return Acquired(claim, before.last_error, free.verified, wanted.rejected, free.after_lapse)
+            return Acquired(claim, before.last_error, self._was_verified(before, job, owner, now))
 
-    def _was_free(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> Free:
+    def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
         try:
             with translated(job.key):
                 seen = judge(to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
-            return Free(verified=False)
-        return seen if isinstance(seen, Free) else Free()
+            return False
+        return not isinstance(seen, Free) or seen.verified
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
+    def begin(self, claim: Claim, life: Life) -> None:
         record = self._held(claim)
-        record.runs = claim.runs
+        record.life = life
         with translated(claim.key):
-            self._layer.begin_record(record, anew=anew)
+            self._layer.begin_record(record)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         record, now = self._held(claim), self._now()
@@ -78,21 +78,13 @@ class DynamoDBIdempotencyStore:
         with translated(claim.key):
             self._layer.complete_record(record)
 
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
         record = self._held(claim)
-        record.rejected = rejected
+        record.life = life or claim.life.ended()
         record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
         record.last_seen = to_ms(self._now())
         with translated(claim.key):
-            self._layer.release_record(record, forget_payload=forget_payload, runs=runs)
+            self._layer.release_record(record, forget_payload=forget_payload)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         record = self._held(claim)

@@ -3,26 +3,22 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from adapters.sqlite.database import BUSY_TIMEOUT
 from adapters.sqlite.file import DatabaseFile
-from adapters.sqlite.rows import COLUMNS, read, to_number, to_record
+from adapters.sqlite.rows import COLUMNS, REPLACE, read, row, to_record
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record, record_changed, refusal_to_forget, restarted
+from domain.record import Record, forgotten, record_changed, refusal_to_forget
 
 _PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > CAST(? AS TEXT) ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
-_FORGET: Final = """
-    UPDATE record SET status = 'INPROGRESS', owner = NULL, lease_until = ?, expires_at = ?, fingerprint = NULL,
-                      answer = NULL, omitted = NULL, epoch = epoch + 1, runs = 0, rejected = NULL
-    WHERE key = ?
-"""
 
 
 class SQLiteStoreAdmin:
@@ -57,19 +53,16 @@ class SQLiteStoreAdmin:
             record, now = read(self._connection, seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen) or (record.is_held and not force):
                 raise refusal_to_forget(record, seen)
-            values = to_number(RELEASED), to_number(now + self._retention), str(seen.key)
-            self._connection.execute(_FORGET, values)
-            forgotten = read(self._connection, seen.key)
-            assert forgotten is not None  # noqa: S101
-            return forgotten
+            changed = forgotten(record, now, self._retention)
+            self._connection.execute(REPLACE, row(changed))
+            return changed
 
     def restart(self, seen: Record) -> None:
         with self._file.translated(), self._transaction():
             record = read(self._connection, seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
-            values = restarted(record), str(seen.key)
-            self._connection.execute("UPDATE record SET runs = ?, rejected = NULL WHERE key = ?", values)
+            self._connection.execute(REPLACE, row(replace(record, life=record.life.following())))
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with self._file.translated(), self._transaction():

@@ -41,8 +41,11 @@ MIGRATIONS: Final[Sequence[str]] = (
     """,
     "ALTER TABLE record ADD COLUMN last_seen INTEGER;",
     "ALTER TABLE record ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;",
+    "ALTER TABLE record ADD COLUMN life INTEGER NOT NULL DEFAULT 1;",
     "ALTER TABLE record ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;",
-    "ALTER TABLE record ADD COLUMN rejected TEXT;",
+    "ALTER TABLE record ADD COLUMN unended INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE record ADD COLUMN rejected_at INTEGER;",
+    "ALTER TABLE record ADD COLUMN released_by TEXT;",
 )
 """Each brings a file from the version of its index to the next. All times are microseconds since 1970."""
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 from domain.answer import Answer
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
-from domain.record import Record, Status
+from domain.life import Life
+from domain.record import RELEASED, Record, Status
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -17,7 +18,7 @@ _LARGEST: Final = 10**16 - 1
 
 COLUMNS: Final = (
     "job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, first_seen, "
-    "last_seen, epoch, runs, rejected"
+    "last_seen, epoch, life, runs, unended, rejected_at, released_by"
 )
 
 
@@ -27,6 +28,15 @@ def text_or_bytes(stored: bytes) -> str | bytes:
         return stored.decode()
     except UnicodeDecodeError:
         return stored
+
+
+REPLACE: Final = """
+    INSERT OR REPLACE INTO record (key, job_id, operation, status, owner, attempts, lease_until, expires_at,
+                                   fingerprint, answer, omitted, last_error, first_seen, last_seen, epoch,
+                                   life, runs, unended, rejected_at, released_by)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+"""Its values are those of `row`."""
 
 
 def read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
@@ -45,12 +55,11 @@ def to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
 
 def _to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
     job_id, status, owner, attempts, lease_until, expires_at, fingerprint, answer, omitted, last_error, *rest = row
-    first_seen, last_seen, epoch, runs, rejected = rest
-    for text in (job_id, owner, fingerprint, answer, omitted, last_error, rejected):
+    first_seen, last_seen, epoch, life, runs, unended, rejected_at, released_by = rest
+    for text in (job_id, owner, fingerprint, answer, omitted, last_error, released_by):
         if not isinstance(text, str | None):  # no UTF-8
             raise TypeError
-    counts_are_sound = 0 <= attempts <= _LARGEST and 1 <= epoch <= _LARGEST and -1 <= runs <= _LARGEST
-    if not counts_are_sound or min(lease_until, expires_at, first_seen) < 0:
+    if not (0 <= attempts <= _LARGEST and 1 <= epoch <= _LARGEST) or min(lease_until, expires_at, first_seen) < 0:
         raise ValueError
     return Record(
         key=key,
@@ -66,9 +75,25 @@ def _to_record(key: JobKey, row: tuple[Any, ...]) -> Record:
         first_seen=to_moment(first_seen),
         last_seen=None if last_seen is None else to_moment(last_seen),
         epoch=epoch,
-        runs=runs,
-        rejected=rejected,
+        life=Life(life, runs, unended, None if rejected_at is None else to_moment(rejected_at)),
+        released_by=released_by,
     )
+
+
+def row(record: Record) -> tuple[object, ...]:
+    """All values of a record, in the order of the table's columns with the key before them."""
+    answer, life = record.answer, record.life
+    return (
+        *(str(record.key), record.job_id, record.key.operation, record.status, record.owner, record.attempts),
+        *(_number(record.lease_until or RELEASED), to_number(record.expires_at), record.fingerprint),
+        *(answer and answer.text, answer and answer.omitted, record.last_error),
+        *(_number(record.first_seen), _number(record.last_seen), record.epoch),
+        *(life.number, life.runs, life.unended, _number(life.rejected_at), record.released_by),
+    )
+
+
+def _number(moment: datetime | None) -> int | None:
+    return None if moment is None else to_number(moment)
 
 
 def to_number(moment: datetime) -> int:

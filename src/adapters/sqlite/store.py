@@ -1,55 +1,37 @@
 """The `IdempotencyStore` in a SQLite file. The domain judges; SQLite's write lock makes judging and writing one."""
 
 import sqlite3
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 from adapters.sqlite.database import BUSY_TIMEOUT
 from adapters.sqlite.file import DatabaseFile
 from adapters.sqlite.group_commit import GroupCommit
-from adapters.sqlite.rows import read, to_number
+from adapters.sqlite.rows import REPLACE, read, row
 from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.clock import Clock
 from domain.record import (
-    RELEASED,
     Claim,
     ClaimAnswer,
     Free,
     Record,
-    RunCount,
     acquired,
+    begun,
     claimed,
-    counted,
+    completed,
+    is_held_by,
     judge,
+    released,
+    renewed,
+    was_completed_by,
+    was_released_by,
 )
-
-_REPLACE: Final = """
-    INSERT OR REPLACE INTO record (key, job_id, operation, status, owner, attempts, lease_until, expires_at,
-                                   fingerprint, last_error, first_seen, last_seen, epoch, runs, rejected)
-    VALUES (?, ?, ?, 'INPROGRESS', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_HELD: Final = "WHERE key = ? AND status = 'INPROGRESS' AND owner = ? AND attempts = ?"
-_COMPLETE: Final = (
-    f"UPDATE record SET status = 'COMPLETED', answer = ?, omitted = ?, expires_at = ?, last_seen = ? {_HELD}"
-)
-_BEGIN: Final = (
-    f"UPDATE record SET rejected = iif(?1 AND runs = ?2, NULL, rejected), runs = iif(runs = ?2, ?3, runs) {_HELD}"
-)
-_RELEASE: Final = (
-    "UPDATE record SET owner = NULL, lease_until = ?, last_error = coalesce(?, last_error), "
-    "fingerprint = iif(?, NULL, fingerprint), last_seen = ?, runs = iif(?, 0, runs) + ?, "
-    f"rejected = coalesce(?, iif(?, NULL, rejected)) {_HELD}"
-)
-_RENEW: Final = (
-    f"UPDATE record SET lease_until = max(lease_until, ?1), expires_at = iif(lease_until < ?1, ?2, expires_at) {_HELD}"
-)
-_COMPLETED: Final = "SELECT 1 FROM record WHERE key = ? AND status = 'COMPLETED' AND owner = ? AND attempts = ?"
-_RELEASED: Final = "SELECT 1 FROM record WHERE key = ? AND owner IS NULL AND attempts = ? AND lease_until = ?"
 
 
 class SQLiteIdempotencyStore:
@@ -99,38 +81,30 @@ class SQLiteIdempotencyStore:
             if not isinstance(seen, Free):
                 return seen
             new = claimed(old, job, owner=owner, now=now, lease=lease, retention=self._retention)
-            connection.execute(_REPLACE, _row(new, job.operation))
-            return acquired(new, seen)
+            connection.execute(REPLACE, row(new))
+            return acquired(new, verified=seen.verified)
 
         with self._file.translated():
             return self._writes.run(work)
 
+    def begin(self, claim: Claim, life: Life) -> None:
+        self._write(claim, lambda held: begun(held, claim, life))
+
     def complete(self, claim: Claim, answer: Answer) -> None:
         now = self._clock.now()
-        values = (answer.text, answer.omitted, to_number(now + self._retention), to_number(now))
-        self._write(claim, _COMPLETE, values, unless=_COMPLETED, was=_fence(claim))
+        self._write(claim, lambda held: completed(held, answer, now, self._retention), unless=was_completed_by)
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
-        self._write(claim, _BEGIN, (anew, claim.runs, 1 if anew else claim.runs + 1))
-
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
-        anew, now = runs is RunCount.FIRST, to_number(self._clock.now())
-        counts = anew, counted(0, runs), rejected, anew
-        values = (to_number(RELEASED), error or None, forget_payload, now, *counts)
-        was = (str(claim.key), claim.attempt, to_number(RELEASED))
-        self._write(claim, _RELEASE, values, unless=_RELEASED, was=was)
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
+        now = self._clock.now()
+        self._write(
+            claim,
+            lambda held: released(held, claim, now, error, forget_payload=forget_payload, life=life),
+            unless=was_released_by,
+        )
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         now = self._clock.now()
-        self._write(claim, _RENEW, (to_number(now + lease), to_number(now + max(self._retention, lease))))
+        self._write(claim, lambda held: renewed(held, now, lease, self._retention))
 
     def find(self, key: JobKey) -> Record | None:
         with self._file.translated():
@@ -142,35 +116,21 @@ class SQLiteIdempotencyStore:
     def _write(
         self,
         claim: Claim,
-        statement: str,
-        values: tuple[object, ...],
+        change: Callable[[Record], Record],
         *,
-        unless: str | None = None,
-        was: tuple[object, ...] = (),
+        unless: Callable[[Record | None, Claim], bool] = lambda *_: False,
     ) -> None:
-        """Write under the fence; `unless` with `was` finds the record where the same claim wrote just that before."""
+        """Write under the fence; `unless` says whether the same claim wrote just that before."""
 
         def work(connection: sqlite3.Connection) -> None:
-            landed = connection.execute(statement, (*values, *_fence(claim))).rowcount == 1
-            if not landed and (unless is None or connection.execute(unless, was).fetchone() is None):
+            old = read(connection, claim.key)
+            if unless(old, claim):
+                return
+            if old is None or not is_held_by(old, claim):
                 raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
+            new = change(old)
+            if new != old:
+                connection.execute(REPLACE, row(new))
 
         with self._file.translated():
             self._writes.run(work)
-
-
-def _row(record: Record, operation: str) -> tuple[object, ...]:
-    """The values of `_REPLACE`."""
-    assert record.lease_until is not None  # noqa: S101
-    assert record.first_seen is not None  # noqa: S101
-    assert record.last_seen is not None  # noqa: S101
-    ends = to_number(record.lease_until), to_number(record.expires_at)
-    times = to_number(record.first_seen), to_number(record.last_seen)
-    return (
-        *(str(record.key), record.job_id, operation, record.owner, record.attempts, *ends, record.fingerprint),
-        *(record.last_error, *times, record.epoch, record.runs, record.rejected),
-    )
-
-
-def _fence(claim: Claim) -> tuple[str, str, int]:
-    return str(claim.key), claim.owner, claim.attempt

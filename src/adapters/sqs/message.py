@@ -36,7 +36,7 @@ class Message:
 
     @property
     def delivery(self) -> Delivery:
-        return Delivery(self.receives, self.message_id)
+        return Delivery(self.receives, self.message_id, sent_at=self.sent_at)
 
 
 def read_event(event: object) -> list[Message]:

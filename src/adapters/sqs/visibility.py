@@ -18,11 +18,6 @@ OUTAGE_BACKOFF: Final = timedelta(seconds=60)
 FIRST_LOOK: Final = timedelta(seconds=1)
 """How soon a duplicate of a running job looks whether it is done. The wait doubles with each receive."""
 
-LATEST_LOOK: Final = 4
-"""A look is no later than the end of the lease that was met, or a fourth of the doubled wait: a lease that is
-renewed for hours would else use up a receive at each end of it.
-"""
-
 LONGEST_INVISIBLE: Final = timedelta(hours=12)
 """SQS counts it from the receive, extensions included."""
 
@@ -34,14 +29,17 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
     """When a message that is not done comes back.
 
     A deferred one after 1, 2, 4, ... s by its receives, so that it is answered within about twice the time of the job
-    that it met, and no later than that job's lease ends, or a fourth of that wait where that is longer. So a lease that
-    is renewed for 12 hours costs about 18 receives. A failed one comes back after its backoff.
+    that it met, and no later than that job's lease ends. Where the lease was renewed for long, a look may be later, by
+    half the time for which the job has run: each end of a lease would else use up a receive. In 12 hours that is about
+    20.
+    A failed one comes back after its backoff.
     """
     again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
     match outcome:
-        case Deferred(until):
-            doubled = backoff(receives, FIRST_LOOK, LATEST_LOOK * LONGEST_INVISIBLE, jitter)
-            return min(now + doubled, max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))
+        case Deferred(until, since):
+            doubled = backoff(receives, FIRST_LOOK, LONGEST_INVISIBLE, jitter)
+            has_run = timedelta(0) if since is None else now - since
+            return now + min(doubled, max(until + timedelta(seconds=1) - now, has_run / 2))
         case Failed(Failure.NOT_STARTED):
             return soon(now, jitter)
         case Failed(Failure.STORE_UNAVAILABLE):

@@ -8,12 +8,14 @@ from typing import Final
 from domain.answer import Answer
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
+from domain.life import Life
 from domain.record import Record, Status
 
 PREFIX: Final = "onejob:"
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_LIFE: Final = {"life": "1", "runs": "0", "unended": "0", "rejected_at": ""}
 _WHOLE: Final = re.compile(r"[0-9]{1,16}")
 
 
@@ -52,11 +54,21 @@ def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
             first_seen=_to_moment(read["first_seen"]),
             last_seen=_to_moment(read["last_seen"]),
             epoch=_epoch(read["epoch"]),
-            runs=-1 if read.get("runs") == "-1" else _whole(read.get("runs", "0")),
-            rejected=read.get("rejected"),
+            life=to_life(*(read.get(name, default) for name, default in _LIFE.items())),
+            released_by=read.get("released_by"),
         )
     except (KeyError, ValueError, ArithmeticError) as error:
         raise ForeignRecordError(f"{key}: the record is not one of onejob: {type(error).__name__}") from error
+
+
+def to_life(number: str, runs: str, unended: str, rejected_at: str) -> Life:
+    """The count of runs, from its values as text. Raises `ValueError`."""
+    return Life(_whole(number), _whole(runs), _whole(unended), _to_moment(rejected_at) if rejected_at else None)
+
+
+def of_life(life: Life) -> tuple[int, int, int, int | str]:
+    """The count of runs, as the scripts take it."""
+    return life.number, life.runs, life.unended, "" if life.rejected_at is None else to_number(life.rejected_at)
 
 
 def to_number(moment: datetime) -> int:

@@ -50,14 +50,17 @@ CLAIM: Final = Script(
     local job_id, operation, owner, fingerprint, scheme, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
     {_FOUND}
     local lease_until, expires_at = ARGV[7], ARGV[8]
-    local verified, lapsed, same_life = 1, 0, false
+    local verified = 1
+    local life, runs, unended = old.life or '1', old.runs or '0', old.unended or '0'
+    local rejected_at = old.rejected_at or ''
     if #found > 0 then
         if not is_sound or old.job_id ~= job_id then
             return {{0, found}}
         end
         if not retention_over then
             local comparable = old.fingerprint and string.sub(old.fingerprint, 1, #scheme) == scheme
-            if not in_progress or not lease_over or (comparable and old.fingerprint ~= fingerprint) then
+            local other_payload = comparable and old.fingerprint ~= fingerprint
+            if not in_progress or not lease_over or old.released_by == owner or other_payload then
                 if in_progress and old.owner == owner then
                     redis.call('PERSIST', KEYS[1])
                     redis.call('HSET', KEYS[1], 'attempts', old.attempts)
@@ -65,34 +68,42 @@ CLAIM: Final = Script(
                 return {{0, found}}
             end
             verified = comparable and 1 or 0
-            lapsed = old.lease_until ~= '0' and 1 or 0
-            same_life = true
+        else
+            life, runs, unended, rejected_at = string.format('%d', life + 1), '0', '0', ''
+            redis.call('HDEL', KEYS[1], 'rejected_at')
         end
     end
 
     local attempts, epoch = string.format('%d', (old.attempts or 0) + 1), old.epoch or '1'
-    local runs = same_life and old.runs or '0'
+    unended = string.format('%d', unended + 1)
     redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'job_id', job_id, 'operation', operation, 'status', 'INPROGRESS', 'owner', owner,
         'attempts', attempts, 'lease_until', lease_until, 'expires_at', expires_at, 'fingerprint', fingerprint,
-        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch, 'runs', runs)
-    redis.call('HDEL', KEYS[1], 'answer', 'omitted')
-    if not same_life then
-        redis.call('HDEL', KEYS[1], 'rejected')
-    end
-    local rejected = same_life and old.rejected or ''
-    return {{1, attempts, epoch, verified, old.last_error or '', runs, rejected, lapsed}}
+        'first_seen', old.first_seen or now, 'last_seen', now, 'epoch', epoch,
+        'life', life, 'runs', runs, 'unended', unended)
+    redis.call('HDEL', KEYS[1], 'answer', 'omitted', 'released_by')
+    return {{1, attempts, epoch, verified, old.last_error or '', life, runs, unended, rejected_at}}
     """
 )
-"""1, attempt, epoch, whether fingerprints were compared, last error, runs, rejected message, whether the attempt before
-was not ended; or 0 and the record that stands in the way.
+"""1, attempt, epoch, whether fingerprints were compared, last error, and the count of runs (life, runs, unended,
+rejected at); or 0 and the record that stands in the way.
 """
 
 _HELD: Final = """
-    local held = redis.call('HMGET', KEYS[1], 'status', 'attempts', 'owner', 'lease_until')
+    local held = redis.call('HMGET', KEYS[1], 'status', 'attempts', 'owner', 'lease_until', 'life', 'released_by')
     local status, owner, lease_until = held[1], held[3], held[4]
     if held[2] ~= ARGV[2] then
         return 0
+    end
+    local function count(first)
+        if (held[5] or '1') == ARGV[first] then
+            redis.call('HSET', KEYS[1], 'runs', ARGV[first + 1], 'unended', ARGV[first + 2])
+            if ARGV[first + 3] == '' then
+                redis.call('HDEL', KEYS[1], 'rejected_at')
+            else
+                redis.call('HSET', KEYS[1], 'rejected_at', ARGV[first + 3])
+            end
+        end
     end
     local function touch()
         redis.call('PERSIST', KEYS[1])
@@ -108,12 +119,7 @@ BEGIN: Final = Script(
         return 0
     end
     touch()
-    if (redis.call('HGET', KEYS[1], 'runs') or '0') == ARGV[3] then
-        redis.call('HSET', KEYS[1], 'runs', ARGV[4])
-        if ARGV[5] == '1' then
-            redis.call('HDEL', KEYS[1], 'rejected')
-        end
-    end
+    count(3)
     return 1
     """
 )
@@ -136,6 +142,7 @@ COMPLETE: Final = Script(
     if ARGV[4] ~= '' then
         redis.call('HSET', KEYS[1], 'omitted', ARGV[4])
     end
+    redis.call('HDEL', KEYS[1], 'runs', 'unended', 'rejected_at')
     return 1
     """
 )
@@ -146,7 +153,7 @@ RELEASE: Final = Script(
     if status ~= 'INPROGRESS' then
         return 0
     end
-    if not owner and lease_until == '0' then
+    if not owner and lease_until == '0' and held[6] == ARGV[1] then
         touch()
         return 1
     end
@@ -154,7 +161,7 @@ RELEASE: Final = Script(
         return 0
     end
     redis.call('PERSIST', KEYS[1])
-    redis.call('HSET', KEYS[1], 'lease_until', '0', 'last_seen', ARGV[5])
+    redis.call('HSET', KEYS[1], 'lease_until', '0', 'last_seen', ARGV[5], 'released_by', ARGV[1])
     redis.call('HDEL', KEYS[1], 'owner')
     if ARGV[3] ~= '' then
         redis.call('HSET', KEYS[1], 'last_error', ARGV[3])
@@ -162,15 +169,7 @@ RELEASE: Final = Script(
     if ARGV[4] == '1' then
         redis.call('HDEL', KEYS[1], 'fingerprint')
     end
-    if ARGV[6] == 'first' then
-        redis.call('HSET', KEYS[1], 'runs', '1')
-        redis.call('HDEL', KEYS[1], 'rejected')
-    elseif ARGV[6] ~= '0' then
-        redis.call('HINCRBY', KEYS[1], 'runs', ARGV[6])
-    end
-    if ARGV[7] ~= '' then
-        redis.call('HSET', KEYS[1], 'rejected', ARGV[7])
-    end
+    count(6)
     return 1
     """
 )
@@ -207,8 +206,9 @@ FORGET: Final = Script(
     end
     redis.call('PERSIST', KEYS[1])
     redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'lease_until', '0', 'expires_at', ARGV[6],
-        'epoch', string.format('%d', old.epoch + 1), 'runs', '0')
-    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted', 'rejected')
+        'epoch', string.format('%d', old.epoch + 1), 'life', string.format('%d', (old.life or 1) + 1))
+    redis.call('HDEL', KEYS[1], 'owner', 'fingerprint', 'answer', 'omitted', 'released_by', 'runs', 'unended',
+        'rejected_at')
     return {{1, redis.call('HGETALL', KEYS[1])}}
     """
 )
@@ -221,8 +221,8 @@ RESTART: Final = Script(
         return 0
     end
     redis.call('PERSIST', KEYS[1])
-    redis.call('HSET', KEYS[1], 'runs', ARGV[6])
-    redis.call('HDEL', KEYS[1], 'rejected')
+    redis.call('HSET', KEYS[1], 'life', string.format('%d', (old.life or 1) + 1))
+    redis.call('HDEL', KEYS[1], 'runs', 'unended', 'rejected_at')
     return 1
     """
 )

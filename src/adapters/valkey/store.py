@@ -6,14 +6,15 @@ from typing import Final
 from valkey import Valkey
 
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import name_of, paired, to_number, to_record
+from adapters.valkey.reading import name_of, of_life, paired, to_life, to_number, to_record
 from adapters.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
+from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, RunCount, counted, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 """The server has one thread: while it moves an answer, everyone waits."""
@@ -46,10 +47,10 @@ class ValkeyIdempotencyStore:
         times = to_number(now), to_number(now + lease), to_number(now + kept)
         (acquired, *told), landed = self._asking.run(CLAIM, job.key, *identity, *times)
         if acquired:
-            attempt, epoch, verified, last_error, runs, rejected, lapsed = told
+            attempt, epoch, verified, last_error, *life = told
             self._asking.demand(landed, job.key)
-            claim = Claim(job.key, owner, int(attempt), int(epoch), int(runs))
-            return Acquired(claim, _text(last_error), verified == 1, _text(rejected), lapsed == 1)
+            claim = Claim(job.key, owner, int(attempt), int(epoch), to_life(*(each.decode() for each in life)))
+            return Acquired(claim, last_error.decode(errors="replace") or None, verified == 1)
         seen = judge(to_record(paired(told[0]), job.key), job, owner, now)
         if isinstance(seen, Free):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
@@ -57,26 +58,18 @@ class ValkeyIdempotencyStore:
             self._asking.demand(landed, job.key)
         return seen
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
-        self._write(BEGIN, claim, claim.runs, 1 if anew else claim.runs + 1, int(anew))
+    def begin(self, claim: Claim, life: Life) -> None:
+        self._write(BEGIN, claim, *of_life(life))
 
     def complete(self, claim: Claim, answer: Answer) -> None:
         now = self._clock.now()
         times = to_number(now), to_number(now + self._retention)
         self._write(COMPLETE, claim, answer.text, answer.omitted or "", *times)
 
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
         short = error.encode("ascii", "replace")[:MAX_ERROR_BYTES]
-        counts = RunCount.FIRST if runs is RunCount.FIRST else counted(0, runs), rejected or ""
-        self._write(RELEASE, claim, short, int(forget_payload), to_number(self._clock.now()), *counts)
+        counted = of_life(life or claim.life.ended())
+        self._write(RELEASE, claim, short, int(forget_payload), to_number(self._clock.now()), *counted)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
         now, kept = self._clock.now(), max(self._retention, lease)
@@ -92,7 +85,3 @@ class ValkeyIdempotencyStore:
         if not held:
             raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
         self._asking.demand(landed, claim.key)
-
-
-def _text(told: bytes) -> str | None:
-    return told.decode(errors="replace") or None

@@ -6,7 +6,8 @@ from typing import Protocol
 from domain.answer import Answer
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import Claim, ClaimAnswer, Record, RunCount
+from domain.life import Life
+from domain.record import Claim, ClaimAnswer, Record
 
 
 class IdempotencyStore(Protocol):
@@ -28,7 +29,9 @@ class IdempotencyStore(Protocol):
           any other is Mismatch: completed, in progress or lapsed.
         - Acquiring sets owner, lease end (now + lease), fingerprint and retention (never shorter than the lease),
           adds one to the attempts, drops the old answer, keeps the first time seen, the last error and the epoch.
-          Runs and the rejected message are kept while the retention runs; once it is over there are none.
+          The count of runs (`domain.life`) goes on, with this attempt under way; once the retention is over it is the
+          next life's.
+        - A claim whose owner has released the record is Busy: it was asked for before, and landed after.
         - `verified` is False where the fingerprint of a record that is taken over, waited for or answered was absent or
           of another scheme.
         - A claim that finds itself in progress, its lease live, under the same owner and the same fingerprint is
@@ -36,17 +39,16 @@ class IdempotencyStore(Protocol):
         """
         ...
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
-        """Count this attempt as a run, before it runs: the record then has one run more than when it was claimed.
+    def begin(self, claim: Claim, life: Life) -> None:
+        """Count this attempt as a run before it runs: `life` is what is counted then.
 
-        `anew` begins another life: this run is its first, and no message is rejected any more. Same condition and same
-        `LeaseLostError` as `complete`. Repeated, or after an operator set the count back, it succeeds and changes
-        nothing.
+        Same condition and same `LeaseLostError` as `complete`. Where another life has begun since the claim it succeeds
+        and changes nothing.
         """
         ...
 
     def complete(self, claim: Claim, answer: Answer) -> None:
-        """Store the answer and end the job. Retention starts anew.
+        """Store the answer and end the job. Retention starts anew; what is done has no runs any more.
 
         Lands if and only if the record is in progress under this (owner, attempt), whether or not the lease time
         has passed. Repeated by the same pair it succeeds. Otherwise `LeaseLostError`, and nothing changes.
@@ -59,16 +61,15 @@ class IdempotencyStore(Protocol):
         error: str,
         *,
         forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
+        life: Life | None = None,
     ) -> None:
         """Give the job back after a failed attempt, so that the next delivery may take it at once.
 
         Ends the lease for every clock, clears the owner, keeps the attempts and `error` (a class name). With
-        `forget_payload` the fingerprint goes too, so that a corrected payload may run under the same id. `runs` says
-        how the number of runs changes, `rejected` which message was rejected with this.
-        Lands under the same condition as `complete`. Repeated for the same attempt it succeeds and changes nothing, as
-        long as nobody has claimed since. Otherwise `LeaseLostError`, and nothing changes.
+        `forget_payload` the fingerprint goes too, so that a corrected payload may run under the same id. `life` is what
+        is counted then (None: as claimed, without this attempt); it is left alone where another life has begun.
+        Lands under the same condition as `complete`. Repeated by the same claim it succeeds and changes nothing, as
+        long as nobody has claimed or forgotten it since. Otherwise `LeaseLostError`, and nothing changes.
         """
         ...
 

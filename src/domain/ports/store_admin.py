@@ -51,9 +51,9 @@ class StoreAdmin(Protocol):
         ...
 
     def restart(self, seen: Record) -> None:
-        """Count the runs of a job anew, since its message is sent anew (`domain.record.restarted`).
+        """Begin another life of a job, since its message is sent anew: no run is counted (`domain.life`).
 
-        No message is rejected any more; nothing else changes. Lands if and only if the record is as it was seen
+        Nothing else changes. Lands if and only if the record is as it was seen
         (`Record.is_same_as`), else `RecordChangedError`. An attempt that is under way goes on, and does not count.
         """
         ...

@@ -22,6 +22,7 @@ from enum import StrEnum
 from adapters.sqs.letters import Letter
 from domain.identity import comparable
 from domain.job import Job
+from domain.life import Life
 from domain.record import Record
 
 
@@ -62,7 +63,7 @@ def decide(
     if record is None or record.retention_is_over(now):
         return Decision(Verdict.RUNS, forget_age=is_stale)
     is_live = record.in_progress and not record.lease_is_over(now)
-    has_runs = record.runs != 0 or record.rejected is not None or record.is_held
+    has_runs = record.life != Life(record.life.number)
     if comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint:
         if not force or is_live:
             return Decision(Verdict.MISMATCH, send=False)

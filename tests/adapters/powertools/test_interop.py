@@ -91,7 +91,7 @@ def test_what_powertools_left_running_we_take_over() -> None:
         stock(start_and_die, context=Context())(message=MESSAGE)
     assert isinstance(ours(), Busy)
     lapse()
-    assert ours() == Acquired(Claim(JOB.key, "us", 1), verified=False, after_lapse=True)
+    assert ours() == Acquired(Claim(JOB.key, "us", 1), verified=False)
 
 
 def test_what_powertools_runs_without_a_lease_we_leave_alone_for_its_retention() -> None:

@@ -30,10 +30,12 @@ def test_the_format_of_an_item_changes_by_decision_only() -> None:
             "expiration": SECONDS + 86_400,
         }
         lease = {"in_progress_expiration": (SECONDS + 60) * 1000}
-        assert item(JOB.key) == common | lease | {"status": "INPROGRESS", "owner": "run-1"}
-        store.release(claimed.claim, "TimeoutError")
+        assert item(JOB.key) == common | lease | {"status": "INPROGRESS", "owner": "run-1", "unended": 1}
+        counted = claimed.claim.life.counted().ended().rejected(NOW)
+        store.release(claimed.claim, "TimeoutError", life=counted)
         released = {"in_progress_expiration": 0, "last_error": "TimeoutError"}
-        assert item(JOB.key) == common | released | {"status": "INPROGRESS"}
+        life = {"runs": 1, "unended": 0, "rejected_at": SECONDS * 1000, "released_by": "run-1"}
+        assert item(JOB.key) == common | released | life | {"status": "INPROGRESS"}
         store.claim(JOB, owner="run-2", lease=timedelta(seconds=60))
         store.complete(Claim(JOB.key, "run-2", 2), Answer('{"ok":true}', None))
         done = {"status": "COMPLETED", "owner": "run-2", "data": '{"ok":true}', "attempts": 2}
@@ -42,7 +44,7 @@ def test_the_format_of_an_item_changes_by_decision_only() -> None:
         shown = admin.look(JOB.key)
         assert shown is not None
         admin.forget(shown)
-        forgotten = common | released | {"status": "INPROGRESS", "attempts": 2, "epoch": 2}
+        forgotten = common | released | {"status": "INPROGRESS", "attempts": 2, "epoch": 2, "life": 2}
         del forgotten["validation"]
         assert item(JOB.key) == forgotten
 

@@ -147,10 +147,10 @@ def test_a_worker_may_do_with_what_the_page_on_stores_says(server: Server) -> No
             assert store.claim(job(number), owner="a", lease=SECOND) == Acquired(held)
             store.renew(held, SECOND * 2)
             store.release(held, "Error", forget_payload=True)
-            assert store.claim(job(number), owner="a", lease=SECOND) == Acquired(
-                Claim(held.key, "a", 2), "Error", verified=False
+            assert store.claim(job(number), owner="b", lease=SECOND) == Acquired(
+                Claim(held.key, "b", 2), "Error", verified=False
             )
-            store.complete(Claim(held.key, "a", 2), Answer("null", "too_large: 9 bytes"))
+            store.complete(Claim(held.key, "b", 2), Answer("null", "too_large: 9 bytes"))
             assert store.find(held.key) is not None
         with pytest.raises(StoreUnavailableError, match=r"^Valkey: NoPermissionError$"):
             ValkeyIdempotencyStore(client, FakeClock(), SECOND, replicas=1).claim(job("3"), owner="a", lease=SECOND)

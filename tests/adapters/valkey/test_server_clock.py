@@ -84,7 +84,7 @@ WRITES: dict[str, tuple[Callable[[ValkeyIdempotencyStore], object], Callable[[Va
         lambda store: store.claim(JOB, owner="b", lease=LEASE),
     ),
     "claim that had landed": (lambda store: None, _claim_again),
-    "begin": (lambda store: None, lambda store: store.begin(HELD, anew=False)),
+    "begin": (lambda store: None, lambda store: store.begin(HELD, HELD.life)),
     "renew": (lambda store: None, lambda store: store.renew(HELD, LEASE * 2)),
     "renew that had landed": (lambda store: None, lambda store: store.renew(HELD, LEASE)),
     "release": (lambda store: None, lambda store: store.release(HELD, "Error")),
