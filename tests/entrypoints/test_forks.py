@@ -22,7 +22,7 @@ from tests.support.sqs_aws import make_queues
 
 WITHIN_SECONDS = 30
 MAIN = (
-    "import atexit, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "import atexit; "
     "atexit.register(lambda: open('atexit', 'a').write('x')); from entrypoints.cli.app import main; main()"
 )
 
