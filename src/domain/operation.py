@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.attempt import Attempt
@@ -46,6 +46,10 @@ class Operations:
 
     def find(self, name: str) -> Operation | None:
         return self._by_name.get(name)
+
+    def wrapped(self, wrap: Callable[[OperationFunction], OperationFunction]) -> "Operations":
+        """The same names and volatile members, with `wrap` around each function."""
+        return Operations(*(replace(operation, run=wrap(operation.run)) for operation in self._by_name.values()))
 
 
 def _returns_before_running(function: object) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
 
+from adapters.forks import ends_forks
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
 from adapters.system import Jitter, SystemClock, jitter, new_id
@@ -203,6 +204,11 @@ def telemetry(settings: Settings) -> "PowertoolsTelemetry":
     )
 
 
+def guarded_operations(operations: Operations) -> Operations:
+    """What a process that one of them forks may not outlive."""
+    return operations.wrapped(ends_forks)
+
+
 class Container(DeclarativeContainer):
     """Give it `operations`; `settings` come from the environment unless given."""
 
@@ -236,7 +242,7 @@ class Container(DeclarativeContainer):
     service: Provider[JobService] = Singleton(
         JobService,
         store=store,
-        operations=operations,
+        operations=Singleton(guarded_operations, operations),
         events=events,
         clock=clock,
         new_id=new_id,

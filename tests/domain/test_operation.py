@@ -61,6 +61,17 @@ def test_operations_are_found_by_name() -> None:
     assert Operations(pay).find("refund") is None
 
 
+def test_each_function_can_be_wrapped_and_names_and_volatile_members_stay() -> None:
+    known = Operations(Operation("pay", answer_ok, frozenset({"sent"})), Operation("other", lambda job, attempt: 2))
+    wrapped = known.wrapped(lambda run: lambda job, attempt: ("wrapped", run(job, attempt)))
+    pay, other = wrapped.find("pay"), wrapped.find("other")
+    assert pay is not None
+    assert other is not None
+    assert (pay.name, pay.volatile) == ("pay", frozenset({"sent"}))
+    assert other.run(job(), ATTEMPT) == ("wrapped", 2)
+    assert wrapped.find("refund") is None
+
+
 def test_the_default_operation_answers_with_job_and_execution() -> None:
     default = OPERATIONS.find("default")
     assert default is not None

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from adapters.forks import install_handler
 from entrypoints.cli.dlq_app import dlq
 from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.jobs_app import forget, list_jobs, show
@@ -180,9 +181,9 @@ def main() -> None:
     """The entry of the `onejob` command. SIGTERM, and a terminal that is closed, end it as Ctrl-C does: nothing is
     left running.
     """
-    signal.signal(signal.SIGTERM, _terminated)
+    install_handler(signal.SIGTERM, _terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        signal.signal(signal.SIGHUP, _terminated)
+        install_handler(signal.SIGHUP, _terminated)
     app()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threading import local
 from typing import Final
 
+from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
@@ -220,9 +221,5 @@ def _stopping_on_signals(runner: JobFileRunner) -> Iterator[list[int]]:
             os._exit(SIGNALLED + number)
         runner.stop()  # which says so when it comes to it: printing here could meet itself
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handling((signal.SIGINT, signal.SIGTERM), on_signal):
         yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,6 +11,7 @@ from typing import Final
 
 import typer
 
+from adapters.forks import install_handler
 from adapters.sqlite.database import UnusableDatabaseError
 from domain.identity import NAME
 from domain.job_factory import JobFactory
@@ -90,7 +91,7 @@ def _until_stopped(server: DoorServer) -> int:
         server.serve_forever(poll_interval=0.1)
     except (KeyboardInterrupt, SystemExit) as stopped:
         status = stopped.code if isinstance(stopped, SystemExit) and isinstance(stopped.code, int) else INTERRUPTED
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # an exception may be lost between two threads
+        install_handler(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # an exception may be lost between two threads
         try:
             say("stopping: what runs is finished; Ctrl-C leaves at once")
             server.server_close()

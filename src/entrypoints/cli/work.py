@@ -13,6 +13,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError
 
+from adapters.forks import handling
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
@@ -244,9 +245,5 @@ def _caught() -> Iterator[Signals]:
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, signals.on_signal) for number in numbers}
-    try:
+    with handling(numbers, signals.on_signal):
         yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
