@@ -44,6 +44,15 @@ class AttemptSeen:
     write_refused: bool = False
     renewal_refused: bool = False
     renewal_failed: bool = False
+    landed_at: int = 0
+    """When its lease was last renewed, or claimed."""
+    failed_at: int = -1
+    """When a renewal last failed, if one did since."""
+    believed_tick: int | None = None
+    """As `believed_until`, on the clock that does not jump; None: not renewed."""
+    had_no_heartbeat: bool = False
+    is_overdue: bool = False
+    """Its heartbeat ended, since the time of its attempt was over."""
     beats: bool = False
     completion_lost: bool = False
     finished: bool = False

@@ -108,6 +108,12 @@ class Plan:
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
+    refused: int = 0
+    """The chance of a thread to be refused."""
+
+    real_pool: bool = False
+    """Whether a sandbox runs its lanes in the real thread pool."""
+
     commands: int = 0
     """How many operators forget or purge."""
 
@@ -139,6 +145,7 @@ _LEAST: Final[dict[str, Any]] = {
     "redeliveries": 0,
     "redrives": 0,
     "commands": 0,
+    "refused": 0,
     "stale_reads": 0,
     "deletions": False,
     "probes": 0,
@@ -186,13 +193,19 @@ def plan(seed: int) -> Plan:
         probes=chance.choice((0, 0, 6)),
         jobs=jobs,
     )
+    planned = replace(planned, real_pool=seed % 4 >= 2)  # noqa: PLR2004
     return _with_more(planned) if seed % SHARES in MORE else planned
 
 
 def _with_more(planned: Plan) -> Plan:
     """What only a share of the seeds has, so that the others are as many in the same time."""
     chance = Random(planned.seed * 31 + 7)
-    return replace(planned, commands=chance.randint(1, 6), redrives=chance.choice((0, 500, 900)))
+    return replace(
+        planned,
+        commands=chance.randint(1, 6),
+        redrives=chance.choice((0, 500, 900)),
+        refused=chance.choice((0, 100, 400)),
+    )
 
 
 def _outages(chance: Random) -> tuple[tuple[int, int], ...]:

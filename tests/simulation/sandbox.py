@@ -11,7 +11,7 @@ from adapters.sqs.ports import QueueUnavailableError
 from domain.delivery import Delivery
 from domain.job import Job
 from domain.outcome import Outcome
-from tests.simulation.crew import GreenCrew, GreenRunning
+from tests.simulation.crew import GreenCrew, GreenRunning, RealCrew
 from tests.simulation.deliveries import Delivered
 from tests.simulation.plan import FAULTS_UNTIL, MARGIN
 from tests.simulation.sqs import SentMessage
@@ -33,12 +33,13 @@ class Sandbox(Worker):
         self.batch: list[Delivered] = []
         self.invocation = self.began_at = 0
         self.process_job = self.service().process
+        self.crew = RealCrew(self, self.plan.threads) if self.plan.real_pool else self._green_crew()
         self.batches = SqsBatchProcessor(
             factory=self.factory,
             process=self._process,
             queue=self,
             events=self,
-            crew=GreenCrew(self, self.plan.threads, self._started),
+            crew=self.crew,
             clock=self.clock,
             jitter=self.world.chance.random,
             retention=shared.backend.retention,
@@ -71,7 +72,8 @@ class Sandbox(Worker):
             return
         if any(one.is_running for one in self.batch):
             self.oracle.fail("the handler returned while an operation runs, or was interrupted")
-        if self.running is not None and self.running.left:
+        is_running = self.running is not None and self.running.left
+        if is_running or (isinstance(self.crew, RealCrew) and self.crew.running):
             self.oracle.fail("the handler returned while a lane runs")
         self.deliveries.returned(self.batch, failed)
         self.busy = False
@@ -89,6 +91,9 @@ class Sandbox(Worker):
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
         self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives], self.clock.now())
         return self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
+
+    def _green_crew(self) -> GreenCrew:
+        return GreenCrew(self, self.plan.threads, self._started)
 
     def _started(self, running: GreenRunning) -> None:
         self.running = running

@@ -145,6 +145,13 @@ class Worker(Process):
             self.asleep_until = world.now + world.chance.randint(5, 120)
             world.pause()
 
+    def thread_is_refused(self) -> bool:
+        """Whether the system has no thread to spare just now."""
+        plan, world = self.plan, self.world
+        is_refused = plan.refused > 0 and world.now < FAULTS_UNTIL and world.chance.random() * 1000 < plan.refused
+        self.oracle.faults["thread refused"] += is_refused
+        return is_refused
+
     def died(self) -> None:
         """Told before its last step."""
 

@@ -1,0 +1,55 @@
+"""A worker whose leases are renewed by the real heartbeat, in the simulator's threads."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from adapters.threads.heartbeat import ThreadHeartbeat
+from domain.errors import HeartbeatUnavailableError, LeaseLostError, StoreUnavailableError
+from domain.job import Job
+from domain.lease import Lease
+from domain.record import Claim
+from tests.simulation.threads import GreenThreads
+from tests.simulation.workers import Shared, Worker
+
+
+class BeatingWorker(Worker):
+    """What the heartbeat asked and was answered is told to the oracle."""
+
+    def __init__(self, shared: Shared, skew: int) -> None:
+        super().__init__(shared, skew)
+        self.threads = GreenThreads(self.world, self, self.thread_is_refused)
+        self.beating = ThreadHeartbeat(self._renew, self.clock, self.threads)
+
+    @contextmanager
+    def heartbeat(
+        self, lease: Lease, length: timedelta, until: datetime | None, overdue: Callable[[], None]
+    ) -> Iterator[None]:
+        seen = self.oracle.by_fence[lease.claim.owner, lease.claim.attempt]
+        seen.beats, seen.landed_at = True, self.world.now
+        try:
+            with self.beating(lease, length, until, overdue):
+                yield
+        except HeartbeatUnavailableError:
+            seen.beats, seen.had_no_heartbeat = False, True
+            raise
+
+    def _renew(self, claim: Claim, lease: timedelta) -> None:
+        seen, asked = self.oracle.by_fence[claim.owner, claim.attempt], self.clock.now()
+        asked_at = self.world.now
+        try:
+            self.store.renew(claim, lease)
+        except LeaseLostError:
+            self.oracle.faults["renewal refused"] += 1
+            seen.renewal_refused = True
+            raise
+        except StoreUnavailableError:
+            seen.renewal_failed, seen.failed_at = True, self.world.now
+            raise
+        self.oracle.faults["renewed"] += 1
+        seen.believed_until, seen.believed_tick = asked + lease, asked_at + int(lease.total_seconds())
+        seen.landed_at, seen.failed_at = self.world.now, -1
+
+    def overdue(self, job: Job, claim: Claim) -> None:
+        super().overdue(job, claim)
+        self.oracle.by_fence[claim.owner, claim.attempt].is_overdue = True
