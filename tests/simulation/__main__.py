@@ -42,6 +42,15 @@ EXPECTED: Final = {
         *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
         *("queue", "burial failed", "settling failed", "release failed", "renewed", "renewal refused"),
         *("exited", "interrupted", "stale read", "deleted by the table", "purged", "job_forgotten"),
+        *(
+            "thread refused",
+            "threads refused",
+            "extended",
+            "receive failed",
+            "overdue",
+            "stopped",
+            "killed while parsing",
+        ),
         *("redriven", "redriven by force", "forgotten", "forgotten by force"),
     ),
     "windows": (

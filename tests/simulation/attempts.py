@@ -51,6 +51,8 @@ class AttemptSeen:
     believed_tick: int | None = None
     """As `believed_until`, on the clock that does not jump; None: not renewed."""
     had_no_heartbeat: bool = False
+    was_refused_late: bool = False
+    """A renewal was, when its release had been given up already."""
     is_overdue: bool = False
     """Its heartbeat ended, since the time of its attempt was over."""
     beats: bool = False
@@ -78,7 +80,7 @@ def may_lapse(seen: AttemptSeen) -> bool:
     two renewals that get no answer.
     """
     is_ahead = seen.taken_by is not None and seen.taken_by.skew > seen.process.skew
-    return seen.beats and (seen.renewal_failed or is_ahead)
+    return seen.beats and (seen.renewal_failed or is_ahead or seen.is_overdue)
 
 
 def window(one: AttemptSeen, other: AttemptSeen) -> str | None:

@@ -5,12 +5,17 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from adapters.threads.heartbeat import ThreadHeartbeat
+from domain.attempt import Attempt
 from domain.errors import HeartbeatUnavailableError, LeaseLostError, StoreUnavailableError
 from domain.job import Job
 from domain.lease import Lease
 from domain.record import Claim
+from tests.simulation.attempts import AttemptSeen
+from tests.simulation.plan import PlannedJob
 from tests.simulation.threads import GreenThreads
 from tests.simulation.workers import Shared, Worker
+
+LOOK_EVERY = 5
 
 
 class BeatingWorker(Worker):
@@ -42,6 +47,7 @@ class BeatingWorker(Worker):
         except LeaseLostError:
             self.oracle.faults["renewal refused"] += 1
             seen.renewal_refused = True
+            seen.was_refused_late = self.oracle.tries.are_used_up("release", claim.owner, self.clock.now(), beats=True)
             raise
         except StoreUnavailableError:
             seen.renewal_failed, seen.failed_at = True, self.world.now
@@ -49,6 +55,11 @@ class BeatingWorker(Worker):
         self.oracle.faults["renewed"] += 1
         seen.believed_until, seen.believed_tick = asked + lease, asked_at + int(lease.total_seconds())
         seen.landed_at, seen.failed_at = self.world.now, -1
+
+    def work_longer(self, planned: PlannedJob, attempt: Attempt, seen: AttemptSeen) -> None:
+        for _ in range(planned.longer // LOOK_EVERY):
+            self.world.pause(LOOK_EVERY)
+            self.stop_if_lost(attempt, seen)
 
     def overdue(self, job: Job, claim: Claim) -> None:
         super().overdue(job, claim)

@@ -24,7 +24,7 @@ UNSTARTED: Final = (1, 10)
 class Delivered:
     """One receive of a message. `ahead` is what stands before it in its lane of the batch, `began` its invocation's
     start on the clock of the sandbox, `ended_at` the tick at which it was decided. `is_told`: the queue was asked to
-    delete it, or to show it again.
+    delete it, or to show it again. `is_polled`: received by a worker that polls; `is_broken`: interrupted there.
     """
 
     sent: SentMessage
@@ -39,6 +39,8 @@ class Delivered:
     decided: datetime | None = None
     ended_at: int | None = None
     is_told: bool = False
+    is_polled: bool = False
+    is_broken: bool = False
 
     @property
     def planned(self) -> PlannedMessage:
@@ -59,13 +61,17 @@ class Deliveries:
     def fail(self, what: str) -> None:
         raise Violation(what)
 
-    def received(self, batch: Sequence[SentMessage], began: datetime, request_id: str) -> list[Delivered]:
+    def received(
+        self, batch: Sequence[SentMessage], began: datetime, request_id: str, *, polled: Sequence[int] | None = None
+    ) -> list[Delivered]:
+        """By an invocation; or by a worker that polls, at its receives of then."""
         last: dict[object, Delivered] = {}
         received = []
-        for sent in batch:
+        for number, sent in enumerate(batch):
             lane = self._lane(sent.planned, began)
-            one = Delivered(sent, sent.receives, lane, last.get(lane), began, request_id)
-            self.known[sent.planned.name, sent.receives] = last[lane] = one
+            receives = sent.receives if polled is None else polled[number]
+            one = Delivered(sent, receives, lane, last.get(lane), began, request_id, is_polled=polled is not None)
+            self.known[sent.planned.name, receives] = last[lane] = one
             received.append(one)
         return received
 
@@ -89,7 +95,7 @@ class Deliveries:
         one.is_running = True
         if not one.planned.is_job or self.is_stale(one.planned, one.began):
             self.fail(f"{one.planned.name} is no job, or too old for one, and was handled")
-        if (now - one.began).total_seconds() >= self.plan.timeout - MARGIN:
+        if not one.is_polled and (now - one.began).total_seconds() >= self.plan.timeout - MARGIN:
             self.fail(f"{one.planned.name} was begun within the deadline margin")
         self._is_its_turn(one)
 
@@ -179,7 +185,14 @@ class Deliveries:
 
     def told_to_delete(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self._is_told(self.of(message))
+            one = self.of(message)
+            if not one.is_polled:  # who polls deletes again what could not be deleted
+                self._is_told(one)
+
+    def extended(self, message: Message) -> None:
+        """It is kept invisible. Nothing may do that once the queue was told when it is back."""
+        if self.of(message).is_told:
+            self.fail(f"{message.message_id} was given a time to be back, and extended then")
 
     def _is_told(self, one: Delivered) -> None:
         if one.is_told:
@@ -196,7 +209,7 @@ class Deliveries:
                 self.fail(f"{one.planned.name} is done and was sent back")
             if one.outcome is not None:
                 assert one.ended_at is not None
-                self._is_back_in_time(one, seconds, now, slept=suspended_at >= one.ended_at)
+                self._is_back_in_time(one, seconds, now, slept=one.is_polled or suspended_at >= one.ended_at)
                 heads[one.lane] = seconds
         for message, seconds in timeouts:
             one = self.of(message)
@@ -204,7 +217,8 @@ class Deliveries:
                 continue
             one.ended_at = self.world.now
             head = heads.get(one.lane)
-            if head is None and not UNSTARTED[0] <= seconds <= UNSTARTED[1]:
+            is_given_back = one.is_polled and seconds == 0
+            if head is None and not is_given_back and not UNSTARTED[0] <= seconds <= UNSTARTED[1]:
                 self.fail(f"{one.planned.name} was not started, and is back after {seconds} s")
             if head is not None and seconds != head:
                 self.fail(f"{one.planned.name} is back after {seconds} s, and the head of its lane after {head}")

@@ -138,7 +138,7 @@ class Ending:
 
     def _failed(self, failed: Failed, seen: AttemptSeen) -> str | None:
         match failed.reason:
-            case Failure.OPERATION_RAISED if seen.renewal_refused and not seen.released:
+            case Failure.OPERATION_RAISED if seen.renewal_refused and not (seen.released or seen.was_refused_late):
                 return "failed by a worker that had lost its lease"
             case Failure.OPERATION_RAISED:
                 is_told = failed.error_type == seen.raised

@@ -38,7 +38,8 @@ class Lives:
             return True
         is_back = (latest, message) in self._begins  # rejected, and nobody ran since
         is_untouched = self._counted(self.attempts[latest:], mine) == 0
-        return is_back and is_untouched and self._counted(self._of(message), mine) >= MAX_ATTEMPTS
+        before = max((at for at, _ in self._begins if at < latest), default=0)  # others may have begun anew since then
+        return is_back and is_untouched and self._counted(self.attempts[before:], mine) >= MAX_ATTEMPTS
 
     def _counted(self, attempts: Sequence[AttemptSeen], mine: AttemptSeen) -> int:
         return sum(seen.counted for seen in attempts if seen is not mine)

@@ -108,6 +108,12 @@ class Plan:
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
+    pollers: int = 0
+    """How many workers poll the queue themselves, each with so many threads as a sandbox has."""
+
+    parsing: int = 0
+    """The chance of a process to be killed while it reads a batch."""
+
     refused: int = 0
     """The chance of a thread to be refused."""
 
@@ -146,6 +152,8 @@ _LEAST: Final[dict[str, Any]] = {
     "redrives": 0,
     "commands": 0,
     "refused": 0,
+    "pollers": 0,
+    "parsing": 0,
     "stale_reads": 0,
     "deletions": False,
     "probes": 0,
@@ -193,7 +201,7 @@ def plan(seed: int) -> Plan:
         probes=chance.choice((0, 0, 6)),
         jobs=jobs,
     )
-    planned = replace(planned, real_pool=seed % 4 >= 2)  # noqa: PLR2004
+    planned = replace(planned, real_pool=seed % 4 >= 2)
     return _with_more(planned) if seed % SHARES in MORE else planned
 
 
@@ -205,6 +213,8 @@ def _with_more(planned: Plan) -> Plan:
         commands=chance.randint(1, 6),
         redrives=chance.choice((0, 500, 900)),
         refused=chance.choice((0, 100, 400)),
+        pollers=chance.choice((0, 1, 1, 2)),
+        parsing=chance.choice((0, 50)),
     )
 
 

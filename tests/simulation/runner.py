@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from domain.attempt import Attempt
 from domain.delivery import Delivery
 from domain.outcome import Deferred, Failed, Outcome
-from tests.simulation.attempts import AttemptSeen
 from tests.simulation.beating import BeatingWorker
 from tests.simulation.plan import PAYLOADS, RUNNER_LEASE, PlannedJob
 from tests.simulation.workers import Interrupted, Shared
-
-LOOK_EVERY = 5
 
 
 class Runner(BeatingWorker):
@@ -42,11 +38,6 @@ class Runner(BeatingWorker):
                 if not isinstance(outcome, Deferred | Failed):
                     break
                 self.world.pause(_wait(outcome, self.clock.now()))
-
-    def work_longer(self, planned: PlannedJob, attempt: Attempt, seen: AttemptSeen) -> None:
-        for _ in range(planned.longer // LOOK_EVERY):
-            self.world.pause(LOOK_EVERY)
-            self.stop_if_lost(attempt, seen)
 
 
 def _wait(outcome: Outcome, now: datetime) -> int:

@@ -102,6 +102,7 @@ class Worker(Process):
         self.world, self.oracle, self.plan = shared.world, shared.oracle, shared.plan
         self.clock = WorkerClock(self.world, skew)
         self.unrecorded = 0
+        self.cuts: list[tuple[str, int, int]] = []
         self.suspended_at = -1
         self.factory = shared.factory
         self.store = WorkerStore(
@@ -145,6 +146,22 @@ class Worker(Process):
             self.asleep_until = world.now + world.chance.randint(5, 120)
             world.pause()
 
+    def parsing_point(self) -> None:
+        """Here a process may be killed by what it reads."""
+        plan, world = self.plan, self.world
+        if not plan.parsing or world.now >= FAULTS_UNTIL or (self.unrecorded and not plan.hostile):
+            return
+        if world.chance.random() * 1000 < plan.parsing:
+            self.oracle.faults["killed while parsing"] += 1
+            self.died_at = world.now
+            self.died()
+            world.stop()
+
+    def is_cut_off(self, what: str) -> bool:
+        """Whether this worker alone does not reach it just now."""
+        now = self.world.now
+        return any(one == what and start <= now < end for one, start, end in self.cuts)
+
     def thread_is_refused(self) -> bool:
         """Whether the system has no thread to spare just now."""
         plan, world = self.plan, self.world
@@ -187,7 +204,7 @@ class Worker(Process):
                     seen.raised = ConnectionError.__name__
                     raise ConnectionError
             case "hangs_once" if attempt.number == 1:
-                self.world.pause(10_000)
+                self.hang(attempt, seen)
             case "brink" if attempt.deadline is not None:
                 self.world.pause(max(0, int((attempt.deadline - self.clock.now()).total_seconds()) + MARGIN - 3))
             case "exits_once" if attempt.number == 1:
@@ -198,6 +215,10 @@ class Worker(Process):
                 self.oracle.faults["interrupted"] += 1
                 seen.interrupted = True
                 raise Interrupted
+
+    def hang(self, attempt: Attempt, seen: AttemptSeen) -> None:
+        """For longer than anybody waits."""
+        self.world.pause(10_000)
 
     def work_longer(self, planned: PlannedJob, attempt: Attempt, seen: AttemptSeen) -> None:
         """Where a lease is renewed."""
