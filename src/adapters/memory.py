@@ -26,6 +26,7 @@ from domain.record import (
     record_changed,
     refusal_to_forget,
     released,
+    restarted,
 )
 
 
@@ -128,7 +129,7 @@ class MemoryIdempotencyStore:
             record = self._records.get(seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
-            self._records[seen.key] = replace(record, runs=0, rejected=None)
+            self._records[seen.key] = replace(record, runs=restarted(record), rejected=None)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         with self._lock:

@@ -233,6 +233,13 @@ def released(
     )
 
 
+def restarted(seen: Record) -> int:
+    """The number of runs of a job whose message is sent anew: 0; -1 where an attempt is under way, whose end counts one
+    though it began before.
+    """
+    return -1 if seen.is_held else 0
+
+
 def counted(before: int, runs: RunCount) -> int:
     """The number of runs after a release."""
     match runs:

@@ -218,8 +218,9 @@ class JobService:
         try:
             with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):
                 return self._held(run, operation, lease, runs, last_error)
-        except HeartbeatUnavailableError:
-            return self._release(run, lease, last_error, Failed(Failure.NOT_STARTED))
+        except HeartbeatUnavailableError as error:
+            run.error = error
+            return self._release(run, lease, last_error, Failed(Failure.NOT_STARTED, type(error).__name__))
 
     def _held(self, run: _Run, operation: Operation, lease: Lease, runs: "_Runs", last_error: str) -> Outcome:
         """While the lease is renewed, until the record is written."""
@@ -307,6 +308,7 @@ class JobService:
             if lease.refused:  # a renewal was told so: whoever has the job now answers for it
                 return Failed(Failure.LEASE_LOST, raised)
             if isinstance(outcome, Rejected):
+                run.error = error
                 return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)
         return outcome
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,13 +12,13 @@ from adapters.memory import MemoryIdempotencyStore
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.delivery import Delivery
-from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError
+from domain.errors import ForeignRecordError, HeartbeatUnavailableError, PermanentError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.lease import Lease
 from domain.operation import OperationFunction, Operations
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
-from domain.record import Acquired, Busy, Claim, Completed, Record, Status
+from domain.record import RELEASED, Acquired, Busy, Claim, Completed, Record, Status
 from domain.service import STORE_TRIES, JobService
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
@@ -539,6 +539,7 @@ def test_a_release_that_fails_is_told_beside_the_outcome() -> None:
 def test_a_rejection_whose_release_cannot_be_written_is_tried_again_since_it_had_no_effect() -> None:
     bench = Bench(fail(PermanentError("no")), release=["fails"] * STORE_TRIES)
     assert bench.deliver() == Failed(Failure.STORE_UNAVAILABLE, "PermanentError")
+    assert isinstance(bench.events.traces[-1].error, StoreUnavailableError), "what stops a run is told"
     assert [type(error) for error in bench.events.failed_releases] == [StoreUnavailableError]
     bench.clock.advance(seconds=61)
     assert bench.deliver(receives=2) == Rejected("no", "", "PermanentError", 2)
@@ -653,6 +654,43 @@ def test_the_heartbeat_goes_on_until_the_record_is_written(ends_with: str) -> No
     service = JobService(**parts | {"heartbeat": heartbeat})
     service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
     assert seen == ["find", "claim", "begins for attempt 1, 60 s", "runs", *[ends_with] * 3, "ends"]
+
+
+def test_where_nothing_would_renew_the_lease_the_job_is_given_back_unrun() -> None:
+    bench = Bench()
+
+    @contextmanager
+    def unavailable(*_: object) -> Iterator[None]:
+        raise HeartbeatUnavailableError
+        yield
+
+    parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
+    service = JobService(**parts | {"heartbeat": unavailable})
+    outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
+    assert outcome == Failed(Failure.NOT_STARTED, "HeartbeatUnavailableError")
+    assert not bench.runs
+    record = bench.memory.find(JOB.key)
+    assert record is not None
+    assert (record.in_progress, record.lease_until) == (True, RELEASED)
+
+
+def test_the_heartbeat_is_told_the_deadline_and_tells_when_the_attempt_is_overdue() -> None:
+    bench, ends = Bench(), list[datetime | None]()
+
+    @contextmanager
+    def overdue_at_once(
+        _lease: Lease, _length: timedelta, until: datetime | None, overdue: Callable[[], None]
+    ) -> Iterator[None]:
+        ends.append(until)
+        overdue()
+        yield
+
+    parts = {name: getattr(bench.service, name) for name in JobService.__slots__}
+    service = JobService(**parts | {"heartbeat": overdue_at_once})
+    deadline = bench.clock.now() + timedelta(seconds=100)
+    service.process(JOB, lease=LEASE, deadline=deadline, delivery=REDELIVERED)
+    assert ends == [deadline]
+    assert [claim.attempt for claim in bench.events.overdue_attempts] == [1]
 
 
 @pytest.mark.parametrize("error", [ValueError(), PermanentError("no")])

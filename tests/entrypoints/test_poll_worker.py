@@ -1,5 +1,6 @@
 """The poll worker on real SQS and DynamoDB (emulated): leases and visibilities that are kept, refused, and shared."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -31,12 +32,15 @@ def _on_the_emulator() -> Iterator[None]:
 
 
 @contextmanager
-def working(queues: Queues, run: OperationFunction, *, lease: float = 60, **settings: Any) -> Iterator[Parts]:
+def working(
+    queues: Queues, run: OperationFunction, *, lease: float = 60, longest: timedelta | None = None, **settings: Any
+) -> Iterator[Parts]:
     chosen = {"backend": Backend.DYNAMODB, "table": TABLE, "dead_letter_queue_url": queues.dead_letter_url, **settings}
     single_host = chosen["backend"] is Backend.SQLITE
     options = PollOptions(
         queue_url=queues.url,
         lease=timedelta(seconds=lease),
+        longest=longest,
         poll=timedelta(),
         single_host=single_host,
     )
@@ -75,6 +79,36 @@ def test_a_job_that_outlasts_its_lease_and_its_visibility_stays_exclusive_and_in
     assert began == [1]
     stored = item(key("long"))
     assert (stored["data"], stored["attempts"]) == ("false", 1)
+
+
+def test_a_job_that_hangs_is_taken_over_when_its_time_is_over_and_what_hung_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lease of 0.6 s that is renewed until 1 s: 0.5 s for the attempt, 0.5 s to write its answer."""
+    monkeypatch.setattr(poll_worker, "BEYOND_LEASE", timedelta(seconds=1.4))
+    monkeypatch.setattr("adapters.sqs.polling.worker.BEYOND_DEADLINE", timedelta(seconds=1))
+    queues = make_queues(visibility=2)
+    took_over, go, attempts = Event(), Event(), list[int]()
+
+    def hangs_once(job: Job, attempt: Attempt) -> object:
+        attempts.append(attempt.number)
+        if attempt.number == 1:
+            assert go.wait(20)
+        else:
+            took_over.set()
+        return attempt.number
+
+    limits: dict[str, Any] = {"longest": timedelta(seconds=0.5), "deadline_margin": timedelta(seconds=0.5)}
+    with working(queues, hangs_once, lease=0.6, **limits), working(queues, hangs_once, lease=0.6, **limits):
+        queues.send('{"job_id":"hangs"}')
+        assert took_over.wait(20)
+        until(lambda: item(key("hangs")).get("status") == "COMPLETED")
+        go.set()
+    stored = item(key("hangs"))
+    assert (stored["data"], stored["attempts"], attempts) == ("2", 2, [1, 2])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["job_id"] for line in lines if line.get("event") == "job_overdue"] == ["hangs"]
+    assert [line["reason"] for line in lines if line.get("event") == "job_failed"] == ["lease_lost"]
 
 
 def test_a_refused_renewal_is_known_to_the_operation_and_nothing_is_written_afterwards(

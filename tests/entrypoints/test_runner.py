@@ -467,3 +467,25 @@ def test_whatever_ends_the_reader_ends_the_run() -> None:
     bench = Bench()
     assert len(final(bench.run(broken()))) == 1
     assert str(bench.runner.unreadable) == "RuntimeError: nobody foresaw it"
+
+
+def test_a_file_for_whose_reader_there_is_no_thread_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    bench = Bench()
+    monkeypatch.setattr(Thread, "start", refuse)
+    assert bench.run(job_lines("1")) == []
+    assert "can't start new thread" in str(bench.runner.unreadable)
+
+
+def test_a_job_that_could_not_start_is_run_later() -> None:
+    bench = Bench()
+    process, refusals = bench.runner.process, [Failed(Failure.NOT_STARTED)]
+
+    def refuses_once(job: Job, **options: object) -> Outcome:
+        return refusals.pop() if refusals else process(job, **options)  # type: ignore[arg-type]
+
+    bench.runner.process = refuses_once
+    outcomes = final(bench.run(job_lines("1")))
+    assert isinstance(outcomes[1], Executed)

@@ -211,14 +211,18 @@ def test_a_file_of_records_is_closed_in_the_end(
     assert Path(".onejob/records.sqlite").exists()
 
 
-@pytest.mark.parametrize(("seconds", "stopping", "alive"), [(74, False, True), (75, False, False), (75, True, True)])
+@pytest.mark.parametrize(
+    ("seconds", "stopping", "healthy", "alive"),
+    [(74, False, True, True), (75, False, True, False), (75, True, True, True), (1, False, False, False)],
+)
 def test_a_receive_loop_that_stands_still_is_not_alive_unless_it_was_told_to_stop(
-    seconds: float, stopping: bool, alive: bool
+    seconds: float, stopping: bool, healthy: bool, alive: bool
 ) -> None:
     clock = FakeClock()
-    worker = SimpleNamespace(moved_at=clock.monotonic(), stopping=stopping, clock=clock, is_healthy=lambda: True)
+    worker = SimpleNamespace(moved_at=clock.monotonic(), stopping=stopping, clock=clock, is_healthy=lambda: healthy)
     options = SimpleNamespace(poll=timedelta(seconds=20))
     clock.advance(seconds=seconds)
+    clock.step(hours=5)
     work: Any = Work(SimpleNamespace(worker=worker), options, Signals())  # type: ignore[arg-type]
     assert work.is_alive() is alive
 
@@ -318,6 +322,8 @@ def test_what_cannot_work_is_refused_and_the_setting_is_named(settings: dict[str
         (["--queue-url", URL, "--operation", "nothing"], "--operation nothing: not registered"),
         (["--queue-url", URL, "--operation", "nothing:such"], "ModuleNotFoundError"),
         (["--queue-url", URL, "--lease", "1"], "--lease"),
+        (["--queue-url", URL, "--max-seconds", "0"], "--max-seconds"),
+        (["--queue-url", URL, "--max-seconds", "43200"], "--max-seconds"),
         ([], "--queue-url"),
     ],
 )

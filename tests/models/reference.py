@@ -149,7 +149,8 @@ class ReferenceStore:
             self.situations["restart: changed"] += 1
             raise RecordChangedError
         self.situations[f"restart: {old.status}"] += 1
-        self.records[seen.key] = replace(old, runs=0, rejected=None)
+        running = old.status is Status.IN_PROGRESS and old.lease_until != RELEASED
+        self.records[seen.key] = replace(old, runs=-1 if running else 0, rejected=None)
 
     def _acquire(self, job: Job, owner: str, lease: timedelta, why: str, *, verified: bool = True) -> ClaimAnswer:
         self.situations[f"claim: acquired, {why}"] += 1

@@ -52,9 +52,13 @@ class WatchedAdmin:
 
     def restart(self, seen: Record) -> None:
         def is_right(before: Record, after: Record | None, now: datetime) -> str | None:
-            if before.key != seen.key or not before.is_same_as(seen):
-                return "another record, or one that had changed"
-            return None if after == replace(before, runs=0, rejected=None) else "changed more than the runs"
+            if before.key != seen.key or after is None:
+                return "restarted another record, or deleted it"
+            if not before.is_same_as(seen):
+                return "restarted what had changed since it was seen"
+            is_held = before.status is Status.IN_PROGRESS and before.lease_until != RELEASED
+            expected = replace(before, runs=-1 if is_held else 0, rejected=None)
+            return None if after == expected else f"expected {expected}"
 
         self._ask("restart", lambda: self.admin.restart(seen), is_right)
 
@@ -106,13 +110,10 @@ class WatchedAdmin:
             last.deleted_by = self.process
             oracle.deleted_record(key)
             return
-        number = len(oracle.attempts[key])
+        oracle.lives[key].begins(len(oracle.attempts[key]))
         if after.epoch == before.epoch:
             oracle.faults["restarted"] += 1
-            is_under_way = after.is_held and not last.counted  # it will be counted in the new life
-            oracle.lives[key].begins(number - 1 if is_under_way else number)
             return
-        oracle.lives[key].begins(number)
         last.was_forgotten = True
         self.forgotten_at[key] = next(self.order)
         is_held = before.status is Status.IN_PROGRESS and before.lease_until != RELEASED

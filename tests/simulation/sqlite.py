@@ -17,7 +17,8 @@ from typing import Any, Final
 from greenlet import getcurrent
 
 from adapters.sqlite.admin import SQLiteStoreAdmin
-from adapters.sqlite.database import open_database
+from adapters.sqlite.database import BUSY_TIMEOUT, open_database
+from adapters.sqlite.file import DatabaseFile
 from adapters.sqlite.group_commit import GroupCommit, Work
 from adapters.sqlite.rows import read
 from adapters.sqlite.store import SQLiteIdempotencyStore
@@ -131,10 +132,10 @@ class _Switching(Backend):
 
     def _open(self, process: Process) -> SQLiteIdempotencyStore:
         assert isinstance(self.clock, TaskClock)
-        threads = GreenThreads(self.world, process, slowness=self.plan.hostile and self.plan.seed % 4)
+        threads = GreenThreads(self.world, process, slowness=self.plan.hostile and 1 + self.plan.seed // 2 % 2)
         self.stores[process] = store = SQLiteIdempotencyStore(_file(), self.clock, self.retention, threads)
         connection: Any = _Connection(store._writer, self.commit_fails)
-        store._writes = _WatchedCommit(connection, self.clock, store._check_in_place, threads)
+        store._writes = _WatchedCommit(connection, self.clock, store._file.check_in_place, threads)
         return store
 
     def commit_fails(self) -> bool:
@@ -217,6 +218,7 @@ def _admins(retention: timedelta) -> Callable[[Clock], StoreAdmin]:
     def make(clock: Clock) -> StoreAdmin:
         admin = SQLiteStoreAdmin.__new__(SQLiteStoreAdmin)
         admin._clock, admin._retention, admin._connection = clock, retention, _connection()
+        admin._file = _database()
         return admin
 
     return make
@@ -224,6 +226,11 @@ def _admins(retention: timedelta) -> Callable[[Clock], StoreAdmin]:
 
 def _delete(key: JobKey) -> None:
     _connection().execute(DELETE, (str(key),))
+
+
+@cache
+def _database() -> DatabaseFile:
+    return DatabaseFile(_file(), BUSY_TIMEOUT)
 
 
 @cache

@@ -12,7 +12,7 @@ from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record, record_changed, refusal_to_forget
+from domain.record import Record, record_changed, refusal_to_forget, restarted
 
 PAGE: Final = 1000
 """Records a request, or a megabyte: what comes first."""
@@ -56,7 +56,7 @@ class DynamoDBStoreAdmin:
     def restart(self, seen: Record) -> None:
         with translated(seen.key):
             try:
-                self._layer.restart_record(_as_seen(seen))
+                self._layer.restart_record(_as_seen(seen), restarted(seen))
             except FenceLostError as lost:
                 raise record_changed(seen) from lost
 

@@ -17,9 +17,10 @@ from domain.record import RunCount
 type Value = dict[str, str]
 
 _EXPIRED: Final = "#expiration < :now"
-_LEASE_OVER: Final = f"(#lease < :now_ms OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
+_LEASE_ENDED: Final = "#lease < :now_ms"
+_LEASE_OVER: Final = f"({_LEASE_ENDED} OR (attribute_not_exists(#lease) AND {_EXPIRED}))"
 _RETENTION_OVER: Final = f"({_EXPIRED} AND (#status <> :in_progress OR {_LEASE_OVER}))"
-_LAPSED: Final = f"#status = :in_progress AND #lease < :now_ms AND NOT ({_EXPIRED})"
+_LAPSED: Final = f"#status = :in_progress AND {_LEASE_ENDED} AND NOT ({_EXPIRED})"
 _SAME_PAYLOAD: Final = (
     "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint OR NOT begins_with(#fingerprint, :scheme))"
 )
@@ -177,10 +178,10 @@ def forget(seen: FencedRecord, expiry: int, *, force: bool) -> Write:
     return write
 
 
-def restart(seen: FencedRecord) -> Write:
-    """Count the runs of what is as it was seen from 0 again."""
+def restart(seen: FencedRecord, runs: int) -> Write:
+    """Count the runs of what is as it was seen anew, from that number."""
     write = _as_seen(seen)
-    write.set("runs", number(0))
+    write.set("runs", number(runs))
     write.removes = ["#rejected"]
     return write
 

@@ -118,9 +118,9 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         write = expressions.forget(seen, expiry, force=force)
         return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
 
-    def restart_record(self, seen: FencedRecord) -> None:
-        """Count the runs of what is as it was seen from 0 again. Raises `FenceLostError`."""
-        self._write(seen, expressions.restart(seen))
+    def restart_record(self, seen: FencedRecord, runs: int) -> None:
+        """Count the runs of what is as it was seen anew, from that number. Raises `FenceLostError`."""
+        self._write(seen, expressions.restart(seen, runs))
 
     def purge_record(self, idempotency_key: str, now: datetime) -> bool:
         """Delete a record whose retention is over; whether it still was."""

@@ -7,13 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from adapters.sqlite.database import open_database
-from adapters.sqlite.rows import COLUMNS, read, to_number, to_record, translated
+from adapters.sqlite.database import BUSY_TIMEOUT
+from adapters.sqlite.file import DatabaseFile
+from adapters.sqlite.rows import COLUMNS, read, to_number, to_record
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import RELEASED, Record, record_changed, refusal_to_forget
+from domain.record import RELEASED, Record, record_changed, refusal_to_forget, restarted
 
 _PAGE: Final = f"SELECT key, {COLUMNS} FROM record WHERE key > CAST(? AS TEXT) ORDER BY key LIMIT ?"
 _PAGE_SIZE: Final = 1000
@@ -27,18 +28,23 @@ _FORGET: Final = """
 class SQLiteStoreAdmin:
     """Used by one thread. Each change is a transaction. Raises `UnusableDatabaseError` when it is made."""
 
-    def __init__(self, path: Path, clock: Clock, retention: timedelta) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, retention: timedelta, *, busy_timeout: timedelta = BUSY_TIMEOUT
+    ) -> None:
         self._clock = clock
         self._retention = retention
-        self._connection = open_database(path)
+        self._file = DatabaseFile(path, busy_timeout)
+        self._connection = self._file.connect()
 
     def close(self) -> None:
         """Give the file back."""
         self._connection.close()
 
     def look(self, key: JobKey) -> Record | None:
-        with translated():
-            return read(self._connection, key)
+        with self._file.translated():
+            found = read(self._connection, key)
+            self._file.check_in_place()
+            return found
 
     def records(self) -> Iterator[Record]:
         after: str | None = ""
@@ -47,7 +53,7 @@ class SQLiteStoreAdmin:
             yield from page
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
-        with translated(), self._transaction():
+        with self._file.translated(), self._transaction():
             record, now = read(self._connection, seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen) or (record.is_held and not force):
                 raise refusal_to_forget(record, seen)
@@ -58,14 +64,15 @@ class SQLiteStoreAdmin:
             return forgotten
 
     def restart(self, seen: Record) -> None:
-        with translated(), self._transaction():
+        with self._file.translated(), self._transaction():
             record = read(self._connection, seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
-            self._connection.execute("UPDATE record SET runs = 0, rejected = NULL WHERE key = ?", (str(seen.key),))
+            values = restarted(record), str(seen.key)
+            self._connection.execute("UPDATE record SET runs = ?, rejected = NULL WHERE key = ?", values)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
-        with translated(), self._transaction():
+        with self._file.translated(), self._transaction():
             now = self._clock.now()
             page, following = self._page(after or "", limit)
             over = [(str(record.key),) for record in page if record.retention_is_over(now)]
@@ -74,8 +81,10 @@ class SQLiteStoreAdmin:
 
     def _page(self, after: str, limit: int) -> tuple[list[Record], str | None]:
         """Records, and the key to go on after; None at the end. What onejob did not write is passed over."""
-        with translated(), closing(self._connection.execute(_PAGE, (_bytes(after), limit))) as found:
-            rows = found.fetchall()
+        with self._file.translated():
+            with closing(self._connection.execute(_PAGE, (_bytes(after), limit))) as found:
+                rows = found.fetchall()
+            self._file.check_in_place()
         page = []
         for name, *values in rows:
             key = JobKey.parse(name) if isinstance(name, str) else None
@@ -88,6 +97,7 @@ class SQLiteStoreAdmin:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
+            self._file.check_in_place()
             yield self._connection
             self._connection.execute("COMMIT")
         finally:

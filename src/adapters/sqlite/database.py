@@ -5,13 +5,18 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from adapters.sqlite.rows import text_or_bytes
 
-BUSY_TIMEOUT_SECONDS: Final = 10
+BUSY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a writer waits for the writers of other processes."""
+
+_LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+"""The second where a reader waited in vain for another process's recovery of the log."""
 
 SMALLEST_BYTES: Final = 512
 """A SQLite file is at least one page, and a page at least so large."""
@@ -46,25 +51,26 @@ class UnusableDatabaseError(Exception):
     """The file cannot serve as a store; the text says why and what to do. Nothing in it was changed."""
 
 
-def open_database(path: Path) -> sqlite3.Connection:
+def open_database(path: Path, busy_timeout: timedelta = BUSY_TIMEOUT) -> sqlite3.Connection:
     """A connection in WAL mode with `synchronous=FULL`: what was committed survives a power cut.
 
     A missing folder is made with mode 0700; the file, and with it SQLite's own beside it, has mode 0600. A file of
-    something else is left as it is. Raises `UnusableDatabaseError`.
+    something else is left as it is. A lock of another process is waited for, for `busy_timeout` in a write and for
+    no more than twice that here. Raises `UnusableDatabaseError`.
     """
+    make_file(path)
     try:
-        _make(path)
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
-    except OSError as error:
-        raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
+        seconds = busy_timeout.total_seconds()
+        connection = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
     except (sqlite3.Error, ValueError) as error:
         raise UnusableDatabaseError(f"{path}: {error}") from error
     connection.text_factory = text_or_bytes
     try:
-        _patiently(lambda: _prepare(connection, path))
+        _patiently(lambda: _prepare(connection, path), busy_timeout)
     except (sqlite3.Error, OSError) as error:
         connection.close()
-        raise UnusableDatabaseError(f"{path}: {_explained(error)}") from error
+        text = explained(error, path, busy_timeout) or f"{path}: {_advice(error)}"
+        raise UnusableDatabaseError(text) from error
     except BaseException:
         connection.close()
         raise
@@ -84,9 +90,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _migrate(connection, path)
 
 
-def _patiently(prepare: Callable[[], None]) -> None:
+def _patiently(prepare: Callable[[], None], busy_timeout: timedelta) -> None:
     """SQLite does not wait for the lock that a change to WAL needs; processes that start together meet there."""
-    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    deadline = time.monotonic() + busy_timeout.total_seconds()
     while True:
         try:
             return prepare()
@@ -94,6 +100,29 @@ def _patiently(prepare: Callable[[], None]) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def make_file(path: Path) -> None:
+    """An empty file, if none is there. Raises `UnusableDatabaseError`, also for what can be no SQLite file."""
+    try:
+        _make(path)
+    except OSError as error:
+        raise UnusableDatabaseError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UnusableDatabaseError(f"{path}: {error}") from error
+
+
+def explained(error: Exception, path: Path, busy_timeout: timedelta) -> str | None:
+    """What is in the way and how to find it, where another process kept its lock for all the time; else None."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _LOCKED:
+        return None
+    file = quote(str(path))
+    return (
+        f"{path}: another process has held its lock for {busy_timeout.total_seconds():g} s: it is suspended (Ctrl-Z, "
+        "SIGSTOP, a debugger, a frozen container), or it writes for so long. "
+        f"`fuser -v {file}` or `lsof {file}` names the processes that have the file open: "
+        "let that one go on (kill -CONT PID), or end it"
+    )
 
 
 def _make(path: Path) -> None:
@@ -145,7 +174,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def _explained(error: Exception) -> str:
+def _advice(error: Exception) -> str:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return "is no SQLite file; move it away, or use another --db"

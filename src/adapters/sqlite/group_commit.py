@@ -23,7 +23,7 @@ class GroupCommit:
 
     A piece sees what those before it wrote. It raises, if at all, before it writes; the error is its caller's alone.
     An error of SQLite fails every piece of the transaction, and none of it is written; so does `check`, which is
-    called before each and raises `sqlite3.Error`.
+    called as each begins, when its lock is held, and raises `sqlite3.Error`.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class GroupCommit:
 
     def _commit(self, batch: list[_Entry[object]]) -> None:
         try:
-            self._check()
             self._connection.execute("BEGIN IMMEDIATE")
+            self._check()
             for entry in batch:
                 try:
                     entry.value = entry.work(self._connection)
@@ -66,7 +66,7 @@ class GroupCommit:
             self._connection.execute("COMMIT")
         except BaseException as error:
             for entry in batch:
-                entry.error = sqlite3.OperationalError(str(error) or type(error).__name__)
+                entry.error = _copied(error)
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             if not isinstance(error, sqlite3.Error):
@@ -74,3 +74,11 @@ class GroupCommit:
         finally:
             for entry in batch:
                 entry.done = True
+
+
+def _copied(error: BaseException) -> sqlite3.OperationalError:
+    """One for each thread that raises it, with SQLite's code."""
+    copy = sqlite3.OperationalError(str(error) or type(error).__name__)
+    if isinstance(error, sqlite3.Error):
+        copy.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
+    return copy

@@ -1,13 +1,11 @@
 """A record as a row, and the units of its times."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from domain.answer import Answer
-from domain.errors import ForeignRecordError, StoreUnavailableError
+from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.record import Record, Status
 
@@ -81,12 +79,3 @@ def to_number(moment: datetime) -> int:
 def to_moment(microseconds: int) -> datetime:
     """The moment of a time in microseconds."""
     return _EPOCH + microseconds * _MICROSECOND
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """SQLite's errors as the port's."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreUnavailableError(f"SQLite: {error}") from error

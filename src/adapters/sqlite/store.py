@@ -5,9 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from adapters.sqlite.database import open_database
+from adapters.sqlite.database import BUSY_TIMEOUT
+from adapters.sqlite.file import DatabaseFile
 from adapters.sqlite.group_commit import GroupCommit
-from adapters.sqlite.rows import read, to_number, translated
+from adapters.sqlite.rows import read, to_number
 from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.answer import Answer
 from domain.errors import LeaseLostError
@@ -52,18 +53,33 @@ _RELEASED: Final = "SELECT 1 FROM record WHERE key = ? AND owner IS NULL AND att
 
 
 class SQLiteIdempotencyStore:
-    """Thread-safe, and safe among processes on one machine. Raises `UnusableDatabaseError` when it is made."""
+    """Thread-safe, and safe among processes on one machine. Raises `UnusableDatabaseError` when it is made.
+
+    A write waits for the writers of other processes for `busy_timeout`, behind another thread for twice that; then it
+    is `StoreUnavailableError`. Readers wait for no writer.
+    """
 
     max_answer_bytes: int | None = 100_000_000
 
-    def __init__(self, path: Path, clock: Clock, retention: timedelta, threads: Threads = SYSTEM_THREADS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        retention: timedelta,
+        threads: Threads = SYSTEM_THREADS,
+        *,
+        busy_timeout: timedelta = BUSY_TIMEOUT,
+    ) -> None:
         self._clock = clock
         self._retention = retention
-        self._path = path = path.absolute()  # whatever folder an operation may change to
-        self._writer = open_database(path)
-        self._writes = GroupCommit(self._writer, self._check_in_place, threads)
-        self._reader = open_database(path)
-        self._file = _identity(path)
+        self._file = DatabaseFile(path, busy_timeout)
+        self._writer = self._file.connect()
+        self._writes = GroupCommit(self._writer, self._file.check_in_place, threads)
+        try:
+            self._reader = self._file.connect()
+        except BaseException:
+            self._writer.close()
+            raise
         self._reading = threads.lock()
 
     def close(self) -> None:
@@ -86,7 +102,7 @@ class SQLiteIdempotencyStore:
             connection.execute(_REPLACE, _row(new, job.operation))
             return acquired(new, seen)
 
-        with translated():
+        with self._file.translated():
             return self._writes.run(work)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
@@ -117,13 +133,11 @@ class SQLiteIdempotencyStore:
         self._write(claim, _RENEW, (to_number(now + lease), to_number(now + max(self._retention, lease))))
 
     def find(self, key: JobKey) -> Record | None:
-        with translated(), self._reading:
-            return read(self._reader, key)
-
-    def _check_in_place(self) -> None:
-        """SQLite would go on writing to a file that nobody finds any more."""
-        if _identity(self._path) != self._file:
-            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced while it was in use")
+        with self._file.translated():
+            with self._reading:
+                found = read(self._reader, key)
+            self._file.check_in_place()
+            return found
 
     def _write(
         self,
@@ -141,16 +155,8 @@ class SQLiteIdempotencyStore:
             if not landed and (unless is None or connection.execute(unless, was).fetchone() is None):
                 raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
 
-        with translated():
+        with self._file.translated():
             self._writes.run(work)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino
 
 
 def _row(record: Record, operation: str) -> tuple[object, ...]:

@@ -89,7 +89,6 @@ class RunningThreads:
         self._most = crew.size
         self._hire(min(crew.enough, len(tasks)))
         if tasks and not self._hired:
-            self._waiting.clear()
             self._unfinished = 0
 
     def wait(self, until: datetime) -> bool:

@@ -15,7 +15,7 @@ from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
-from domain.record import Record, record_changed, refusal_to_forget
+from domain.record import Record, record_changed, refusal_to_forget, restarted
 
 PAGE: Final = 1000
 """So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
@@ -66,7 +66,8 @@ class ValkeyStoreAdmin:
         raise refusal_to_forget(record, seen)
 
     def restart(self, seen: Record) -> None:
-        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), to_number(self._clock.now()))
+        now = to_number(self._clock.now())
+        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), now, restarted(seen))
         if not landed:
             raise record_changed(seen)
         self._asking.demand(replicas, seen.key)

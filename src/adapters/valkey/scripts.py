@@ -221,7 +221,7 @@ RESTART: Final = Script(
         return 0
     end
     redis.call('PERSIST', KEYS[1])
-    redis.call('HSET', KEYS[1], 'runs', '0')
+    redis.call('HSET', KEYS[1], 'runs', ARGV[6])
     redis.call('HDEL', KEYS[1], 'rejected')
     return 1
     """

@@ -51,10 +51,10 @@ class StoreAdmin(Protocol):
         ...
 
     def restart(self, seen: Record) -> None:
-        """Count the runs of a job from 0 again, since its message is sent anew. Nothing else changes.
+        """Count the runs of a job anew, since its message is sent anew (`domain.record.restarted`).
 
-        Lands if and only if the record is as it was seen (`Record.is_same_as`), else `RecordChangedError`. An attempt
-        that is under way goes on.
+        No message is rejected any more; nothing else changes. Lands if and only if the record is as it was seen
+        (`Record.is_same_as`), else `RecordChangedError`. An attempt that is under way goes on, and does not count.
         """
         ...
 

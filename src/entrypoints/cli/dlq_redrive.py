@@ -85,6 +85,8 @@ class Redriver:
             if decision.forget and record is not None:
                 record, note = self._forget(record, letter)
                 forgotten = not note
+            if decision.restart and record is not None:
+                note = self._restart(record)
             if not note:
                 decision = self._send(decision, letter, job, record)
         is_sent = decision.send and not note
@@ -127,6 +129,14 @@ class Redriver:
         now, retention = self.records.clock.now(), self.records.settings.retention
         force = self.options.force and (job is None or job.key not in self.sent_jobs)
         return decide(letter, job, record, now=now, retention=retention, force=force)
+
+    def _restart(self, record: Record) -> str:
+        """Give the message all its runs; why that cannot be, if so."""
+        try:
+            self.records.admin.restart(record)
+        except RecordChangedError as error:
+            return f"left: {error}"
+        return ""
 
     def _forget(self, record: Record, letter: Letter) -> tuple[Record, str]:
         """The record as it then is, and why it was not forgotten, if so."""

@@ -37,8 +37,9 @@ def show(
 
     Status: running (a worker holds it), lapsed (its worker is gone),
     released (its last attempt failed), completed, expired (nobody answers
-    for it any more). Attempts, epoch, lease, first and last seen, the last
-    error, the fingerprint of its payload, its key in the table.
+    for it any more). Attempts (claims, ever), runs counted (of this life: the
+    limit is on these), epoch, lease, first and last seen, the last error, the
+    fingerprint of its payload, its key in the table.
 
     Example: onejob show job-001 --table MyTable
 

@@ -8,6 +8,7 @@
     completed                                 sent: is answered         forgotten, then sent: runs
     a lease that runs                         sent: waits for its end   the same
     no record; over; lapsed; released         sent: runs                the same
+    (the runs of a record that is in progress are counted anew, so that the message has all of them)
     came back during this redrive             left: came_back           the same
     SQS answers as for an earlier message     left: deduplicated        the same
 
@@ -39,12 +40,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`forget` the record first; `forget_age` of the message."""
+    """`forget` the record first, or `restart` the count of its runs; `forget_age` of the message."""
 
     verdict: Verdict
     send: bool = True
     forget: bool = False
     forget_age: bool = False
+    restart: bool = False
 
 
 def decide(
@@ -60,14 +62,15 @@ def decide(
     if record is None or record.retention_is_over(now):
         return Decision(Verdict.RUNS, forget_age=is_stale)
     is_live = record.in_progress and not record.lease_is_over(now)
+    has_runs = record.runs != 0 or record.rejected is not None or record.is_held
     if comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint:
         if not force or is_live:
             return Decision(Verdict.MISMATCH, send=False)
         return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)
     if is_live:
-        return Decision(Verdict.WAITS, forget_age=is_stale)
+        return Decision(Verdict.WAITS, forget_age=is_stale, restart=has_runs)
     if record.in_progress:
-        return Decision(Verdict.RUNS, forget_age=is_stale)
+        return Decision(Verdict.RUNS, forget_age=is_stale, restart=has_runs)
     if force:
         return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)
     return Decision(Verdict.ANSWERED)

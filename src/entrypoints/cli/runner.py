@@ -150,7 +150,11 @@ class JobFileRunner:
         """
         self._room = Semaphore(self.workers * AHEAD_OF_WORKERS)
         reader = Thread(target=self._read, args=(lines,), name="onejob-reader", daemon=True)
-        reader.start()
+        try:
+            reader.start()
+        except RuntimeError as error:  # the system has no thread to spare
+            self._ended, self.unreadable = True, UnreadableFileError(f"{error}: the file was not read")
+            return
         while not self._is_over():
             mail = self._next_mail()
             if mail is None:

@@ -89,14 +89,17 @@ def test_quick_work_needs_one_thread_and_one_that_watches() -> None:
 
 
 def test_work_that_comes_while_the_watching_thread_works_is_seen() -> None:
-    """The first thread waits without a time, the second until 10 s; when it is held up, the first must watch."""
-    bench = Bench(most=2, takes={"a": 0, "b": 1000})
+    """Two threads wait without a time; one is woken for 10 s, and when it is held up then, the other must watch."""
+    bench = Bench(most=2, takes={"hangs": 1000})
     bench.add("a", 1)
-    bench.add("b", 10)
-    bench.time.pass_by(seconds=11)
+    bench.add("b", 1)
+    bench.time.pass_by(seconds=2)
+    bench.add("hangs", 8)
+    bench.time.pass_by(seconds=9)
     bench.add("c", 20)
     bench.time.pass_by(seconds=21)
-    assert bench.done == [(1, "a"), (10, "b"), (31, "c")]
+    assert bench.done == [(1, "a"), (1, "b"), (10, "hangs"), (31, "c")]
+    assert len(bench.time.started) == 2
 
 
 def test_a_refused_thread_is_asked_for_at_the_next_use_and_by_supervision() -> None:

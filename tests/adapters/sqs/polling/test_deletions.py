@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+
 from adapters.sqs.message import Message
 from adapters.sqs.polling.deletions import Deletions
 from adapters.system import SystemClock
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents
 from tests.support.threads import IdleThreads
+from tests.support.virtual import VirtualTime
 
 
 class Bench:
@@ -113,3 +116,31 @@ def test_the_thread_works_off_by_itself_and_a_stop_can_wait_for_it() -> None:
     deletions.add(Message("a", "h", "{}", QUEUE))
     assert deletions.finish(timedelta(seconds=10).total_seconds())
     assert [one.message_id for one in gone] == ["a"]
+
+
+@pytest.mark.parametrize("seconds", [-30, 3600])
+def test_a_wall_clock_that_is_set_delays_no_deletion(seconds: float) -> None:
+    bench = Bench(a=["InternalError"])
+    bench.add("a")
+    bench.after(0)
+    bench.clock.step(seconds=seconds)
+    assert bench.after(1) == [["a"]]
+
+
+def test_a_thread_that_is_refused_once_leaves_no_message_undeleted() -> None:
+    time, deleted = VirtualTime(), list[str]()
+
+    def delete(messages: Sequence[Message]) -> list[tuple[Message, str]]:
+        deleted.extend(one.message_id for one in messages)
+        return []
+
+    deletions = Deletions(delete, lambda _gone: None, RecordedPollEvents(), time, lambda: 0.0, time)
+    time.refuses = True
+    deletions.add(Message("a", "h1", "{}", QUEUE))
+    assert not deletions.is_healthy()
+    time.refuses = False
+    deletions.add(Message("b", "h2", "{}", QUEUE))
+    time.pass_by(seconds=1)
+    assert deleted == ["a", "b"]
+    assert deletions.is_healthy()
+    assert deletions.finish(0)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from threading import Event, Thread
 
+import pytest
+
 from adapters.sqs.dead_letter import dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
@@ -12,6 +14,7 @@ from domain.ports.clock import Moment
 from tests.support.clock import FakeClock
 from tests.support.sqs import QUEUE, RecordedPollEvents, RecordedQueue
 from tests.support.threads import IdleThreads
+from tests.support.virtual import VirtualTime
 
 TIMEOUT = timedelta(seconds=30)
 
@@ -177,3 +180,56 @@ def test_the_thread_beats_by_itself() -> None:
     heartbeat.hold([message(1)], Moment(clock.now(), clock.monotonic() - timedelta(seconds=0.4)))
     assert asked.wait(10)
     heartbeat.let_go([message(1)])
+
+
+@pytest.mark.parametrize("seconds", [-30, 3600])
+def test_a_wall_clock_that_is_set_delays_no_extension(seconds: float) -> None:
+    bench = Bench()
+    bench.hold(1)
+    bench.clock.step(seconds=seconds)
+    assert [bench.beats_after(10), bench.beats_after(10)] == [1, 2]
+    assert bench.asked == [[("m1", 30)]] * 2
+    assert bench.events.held_too_long_since == []
+
+
+def test_a_message_is_extended_no_further_than_its_attempt_may_take_and_that_is_not_called_too_long() -> None:
+    bench = Bench()
+    held, _ = bench.hold(1, 2)
+    bench.heartbeat.bound(held, bench.clock.monotonic() + timedelta(seconds=45))
+    bench.heartbeat.bound(message(3), bench.clock.monotonic())  # which is not held
+    for _ in range(10):
+        bench.beats_after(10)
+    asked = [
+        (10 * number, seconds) for number, one in enumerate(bench.asked, 1) for name, seconds in one if name == "m1"
+    ]
+    assert asked == [(10, 30), (20, 25), (30, 15), (40, 5)], "up to 45 s and no further"
+    assert len([one for one in bench.asked if ("m2", 30) in one]) == 10
+    assert bench.events.held_too_long_since == []
+
+
+def test_a_request_that_hangs_holds_up_neither_other_messages_nor_those_that_are_let_go() -> None:
+    time, asked, answered = VirtualTime(), list[tuple[float, str]](), list[float]()
+
+    def hide(timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
+        asked.extend((time.uptime.total_seconds(), held.message_id) for held, _ in timeouts)
+        if timeouts[0][0].message_id == "m1":
+            time.sleep(timedelta(seconds=25))
+            answered.append(time.uptime.total_seconds())
+        return []
+
+    heartbeat = VisibilityHeartbeat(hide, RecordedPollEvents(), time, TIMEOUT, time)
+    heartbeat.hold([message(1)], Moment.of(time))
+    time.pass_by(seconds=6)
+    heartbeat.hold([message(2)], Moment.of(time))
+    left: list[float] = []
+
+    def let_go() -> None:
+        for number in (2, 1):
+            heartbeat.let_go([message(number)])
+            left.append(time.uptime.total_seconds())
+
+    time.pass_by(seconds=24)
+    time.go(let_go)
+    time.pass_by(seconds=100)
+    assert asked == [(10, "m1"), (16, "m2"), (26, "m2")]
+    assert (answered, left) == ([35], [30, 35])
