@@ -51,6 +51,7 @@ EXPECTED: Final = {
             "stopped",
             "killed while parsing",
         ),
+        *("cut off from the store", "cut off from the queue", "clock set"),
         *("redriven", "redriven by force", "forgotten", "forgotten by force"),
     ),
     "windows": (

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from domain.record import RELEASED, Claim, Record, Status
-from tests.simulation.world import Process
+from tests.simulation.world import Process, Violation
 
 TABLE_SKEW: Final = 0
 """The table's own clock is right."""
@@ -73,13 +73,24 @@ class AttemptSeen:
             self.end = "forgotten"
         else:
             self.end = "released" if found.lease_until == RELEASED else "lapsed"
+            if self.end == "lapsed" and self.beats and not self._may_have_lapsed(by):
+                raise Violation(f"the lease of attempt {self.claim.attempt} lapsed, and nothing kept it from a renewal")
+
+    def _may_have_lapsed(self, by: Process) -> bool:
+        """A lease that is renewed lapses only if its worker has ended with it, died, slept or was not answered since it
+        was last renewed, or if the clock of who takes it was ahead.
+        """
+        process = self.process
+        has_ended = self.finished or self.interrupted or self.is_overdue or process.dead
+        is_ahead = by.skews[1] > process.skews[0]
+        return has_ended or is_ahead or process.asleep_until > self.landed_at or self.failed_at >= self.landed_at
 
 
 def may_lapse(seen: AttemptSeen) -> bool:
     """In a calm world too: a lease that a heartbeat renews has no grace for a clock that is ahead, and it is as long as
     two renewals that get no answer.
     """
-    is_ahead = seen.taken_by is not None and seen.taken_by.skew > seen.process.skew
+    is_ahead = seen.taken_by is not None and seen.taken_by.skews[1] > seen.process.skews[0]
     return seen.beats and (seen.renewal_failed or is_ahead or seen.is_overdue)
 
 
@@ -107,5 +118,5 @@ def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
 def _was_no_later(first: AttemptSeen) -> bool:
     """The clock of who ended its lease was not ahead: then `lost()` told the truth before the effect."""
     if first.end == "deleted" or first.taken_by is None:
-        return first.process.skew >= (TABLE_SKEW if first.deleted_by is None else first.deleted_by.skew)
-    return first.process.skew >= first.taken_by.skew
+        return first.process.skews[0] >= (TABLE_SKEW if first.deleted_by is None else first.deleted_by.skews[1])
+    return first.process.skews[0] >= first.taken_by.skews[1]

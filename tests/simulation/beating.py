@@ -23,8 +23,28 @@ class BeatingWorker(Worker):
 
     def __init__(self, shared: Shared, skew: int) -> None:
         super().__init__(shared, skew)
+        self.set_its_clock()
         self.threads = GreenThreads(self.world, self, self.thread_is_refused)
         self.beating = ThreadHeartbeat(self._renew, self.clock, self.threads)
+
+    def set_its_clock(self) -> None:
+        """Somebody sets it; of some somebody sets it right again."""
+        plan, world = self.plan, self.world
+        if world.chance.random() * 1000 >= plan.steps:
+            return
+        at, by = world.now + world.chance.randint(1, 80), world.chance.choice((-60, -30, -5, 5, 30, 60))
+        world.at(at, lambda: self._step(by))
+        if world.chance.random() < 0.5:
+            world.at(at + world.chance.choice((1, 10)), lambda: self._step(-by))
+
+    def _step(self, by: int) -> None:
+        if self.dead:
+            return
+        self.oracle.faults["clock set"] += 1
+        self.is_set(self.skew + by)
+        self.clock.skew = self.skew
+        self.suspended_at = self.world.now  # what was counted before is counted otherwise
+        self.oracle.tries.shift(self.owners | self.world.names_of(self), timedelta(seconds=by))
 
     @contextmanager
     def heartbeat(
@@ -32,6 +52,7 @@ class BeatingWorker(Worker):
     ) -> Iterator[None]:
         seen = self.oracle.by_fence[lease.claim.owner, lease.claim.attempt]
         seen.beats, seen.landed_at = True, self.world.now
+        seen.believed_tick = int(lease.end.monotonic.total_seconds())
         try:
             with self.beating(lease, length, until, overdue):
                 yield

@@ -114,6 +114,12 @@ class Plan:
     parsing: int = 0
     """The chance of a process to be killed while it reads a batch."""
 
+    cuts: int = 0
+    """The chance of a worker to be cut off for a while, alone."""
+
+    steps: int = 0
+    """The chance of a worker's clock to be set, where its leases are renewed."""
+
     refused: int = 0
     """The chance of a thread to be refused."""
 
@@ -152,6 +158,8 @@ _LEAST: Final[dict[str, Any]] = {
     "redrives": 0,
     "commands": 0,
     "refused": 0,
+    "cuts": 0,
+    "steps": 0,
     "pollers": 0,
     "parsing": 0,
     "stale_reads": 0,
@@ -215,6 +223,8 @@ def _with_more(planned: Plan) -> Plan:
         refused=chance.choice((0, 100, 400)),
         pollers=chance.choice((0, 1, 1, 2)),
         parsing=chance.choice((0, 50)),
+        cuts=chance.choice((0, 300)),
+        steps=chance.choice((0, 500)) if planned.hostile else 0,
     )
 
 

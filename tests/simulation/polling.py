@@ -56,6 +56,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
 
     def __init__(self, shared: Shared, skew: int, size: int) -> None:
         super().__init__(shared, skew)
+        self.cut_off()
         world, clock, jitter = self.world, self.clock, self.world.chance.random
         self.store = LaneStore(
             *(world, self.plan, self.oracle, shared.backend, self, clock.now, self.crash_point, MAX_ANSWER_BYTES)

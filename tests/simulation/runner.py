@@ -16,6 +16,7 @@ class Runner(BeatingWorker):
     def __init__(self, shared: Shared, skew: int, jobs: Sequence[PlannedJob]) -> None:
         super().__init__(shared, skew)
         self.jobs = jobs
+        self.cut_off()
         self.process_job = self.service(heartbeat=self.heartbeat).process
 
     def work(self) -> None:

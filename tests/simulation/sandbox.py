@@ -22,6 +22,7 @@ class Sandbox(QueueWorker):
     def __init__(self, shared: Shared, is_free: Callable[[], None], skew: int) -> None:
         super().__init__(shared, skew)
         self.is_free = is_free
+        self.cut_off()
         self.busy = False
         self.running: GreenRunning | None = None
         self.batch: list[Delivered] = []

@@ -102,6 +102,7 @@ class Worker(Process):
         self.world, self.oracle, self.plan = shared.world, shared.oracle, shared.plan
         self.clock = WorkerClock(self.world, skew)
         self.unrecorded = 0
+        self.owners: set[str] = set()
         self.cuts: list[tuple[str, int, int]] = []
         self.suspended_at = -1
         self.factory = shared.factory
@@ -122,12 +123,29 @@ class Worker(Process):
             operations=self.shared.operations,
             events=self,
             clock=self.clock,
-            new_id=lambda: f"run-{next(self.shared.number)}",
+            new_id=self._new_id,
             jitter=self.world.chance.random,
             max_attempts=MAX_ATTEMPTS,
             margin=timedelta(seconds=MARGIN),
             **options,  # type: ignore[arg-type]
         )
+
+    def _new_id(self) -> str:
+        name = f"run-{next(self.shared.number)}"
+        self.owners.add(name)
+        return name
+
+    def cut_off(self) -> None:
+        """For a while it alone does not reach the store, or the queue. In a calm world it always reaches the store."""
+        plan, chance = self.plan, self.world.chance
+        if not plan.cuts or chance.random() * 1000 >= plan.cuts:
+            return
+        start = self.world.now + chance.randint(0, 60)
+        end = start + chance.choice((5, 20, 90))
+        what: tuple[str, ...] = chance.choice(
+            (("store",), ("queue",), ("store", "queue")) if plan.hostile else (("queue",),)
+        )
+        self.cuts += [(one, start, end) for one in what]
 
     def crash_point(self) -> None:
         """Here a process may be killed, or sleep past its lease."""
@@ -158,9 +176,8 @@ class Worker(Process):
             world.stop()
 
     def is_cut_off(self, what: str) -> bool:
-        """Whether this worker alone does not reach it just now."""
         now = self.world.now
-        return any(one == what and start <= now < end for one, start, end in self.cuts)
+        return bool(self.cuts) and any(one == what and start <= now < end for one, start, end in self.cuts)
 
     def thread_is_refused(self) -> bool:
         """Whether the system has no thread to spare just now."""
