@@ -13,6 +13,9 @@ TABLE_SKEW: Final = 0
 FORGOTTEN: Final = "forgotten by an operator"
 """No window: another epoch has an effect of its own, under keys of its own."""
 
+ASKED_AGAIN_WITHIN: Final = 6
+"""Ticks, in which a renewal that failed is asked for again, and fails."""
+
 type End = Literal["deleted", "forgotten", "released", "lapsed"]
 
 
@@ -83,7 +86,8 @@ class AttemptSeen:
         process = self.process
         has_ended = self.finished or self.interrupted or self.is_overdue or process.dead
         is_ahead = by.skews[1] > process.skews[0]
-        return has_ended or is_ahead or process.asleep_until > self.landed_at or self.failed_at >= self.landed_at
+        is_unanswered = self.believed_tick is not None and self.failed_at >= self.believed_tick - ASKED_AGAIN_WITHIN
+        return has_ended or is_ahead or is_unanswered or process.asleep_until > self.landed_at
 
 
 def may_lapse(seen: AttemptSeen) -> bool:

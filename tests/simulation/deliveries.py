@@ -14,7 +14,10 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.events import Trace
 from tests.simulation.plan import MARGIN, Plan, PlannedMessage
 from tests.simulation.sqs import SentMessage
-from tests.simulation.world import Violation, World, moment
+from tests.simulation.world import Process, Violation, World, moment
+
+HELD_FOR: Final = 40
+"""Ticks for which a worker that polls keeps a message at least, if it does not settle it."""
 
 OUTAGE: Final = (60, 90)
 UNSTARTED: Final = (1, 10)
@@ -40,6 +43,12 @@ class Delivered:
     ended_at: int | None = None
     is_told: bool = False
     is_polled: bool = False
+    holder: Process | None = None
+    received_at: int = 0
+    extended_at: int = 0
+    is_extended: bool = True
+    """False once an extension has failed."""
+
     is_broken: bool = False
 
     @property
@@ -71,6 +80,11 @@ class Deliveries:
             lane = self._lane(sent.planned, began)
             receives = sent.receives if polled is None else polled[number]
             one = Delivered(sent, receives, lane, last.get(lane), began, request_id, is_polled=polled is not None)
+            if polled is None:
+                self._is_not_held(sent, receives)
+            else:
+                one.holder, one.extended_at = self.world.current.process, self.world.now
+                one.received_at = self.world.now
             self.known[sent.planned.name, receives] = last[lane] = one
             received.append(one)
         return received
@@ -191,8 +205,19 @@ class Deliveries:
 
     def extended(self, message: Message) -> None:
         """It is kept invisible. Nothing may do that once the queue was told when it is back."""
-        if self.of(message).is_told:
+        one = self.of(message)
+        one.extended_at = self.world.now
+        if one.is_told:
             self.fail(f"{message.message_id} was given a time to be back, and extended then")
+
+    def _is_not_held(self, sent: SentMessage, receives: int) -> None:
+        """What a worker that polls has in work is received by no other while its extensions land."""
+        one = self.known.get((sent.planned.name, receives - 1))
+        if one is None or one.holder is None or one.is_told or one.is_done or one.is_broken or one.holder.dead:
+            return
+        is_over = self.world.now >= one.received_at + HELD_FOR
+        if one.is_extended and one.holder.asleep_until <= one.extended_at and not is_over:
+            self.fail(f"{one.planned.name} was received by another, and nothing kept its holder from an extension")
 
     def _is_told(self, one: Delivered) -> None:
         if one.is_told:

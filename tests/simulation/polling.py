@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from adapters.sqs.message import Message
 from adapters.sqs.polling.deletions import Deletions
@@ -19,6 +19,7 @@ from entrypoints.poll_worker import BEYOND_LEASE
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.beating import BeatingWorker
 from tests.simulation.crew import RealCrew
+from tests.simulation.deliveries import Delivered
 from tests.simulation.plan import MARGIN, MAX_ANSWER_BYTES, RUNNER_LEASE
 from tests.simulation.queue_port import REFUSED, QueueWorker, WatchedBatches
 from tests.simulation.sqs import SentMessage
@@ -91,7 +92,8 @@ class PollingWorker(BeatingWorker, QueueWorker):
             helpers=[self.beating],
             threads=self.threads,
         )
-        self.mine: list[Any] = []
+        self.refused_at = -1_000
+        self.mine: list[Delivered] = []
         self.batch: list[SentMessage] = []
         self.receives: list[int] = []
 
@@ -138,7 +140,10 @@ class PollingWorker(BeatingWorker, QueueWorker):
     def _reads(self) -> None:
         self.parsing_point()
         began = self.clock.now()
-        self.mine += self.deliveries.received(self.batch, began, self.request_id, polled=self.receives)
+        received = self.deliveries.received(self.batch, began, self.request_id, polled=self.receives)
+        for one in received:
+            one.is_extended = self.refused_at < self.world.now - POLL
+        self.mine += received
 
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
         self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives], self.clock.now())
@@ -149,6 +154,8 @@ class PollingWorker(BeatingWorker, QueueWorker):
     def try_to_hide(self, timeouts: Sequence[tuple[Message, int]], /) -> list[tuple[Message, str]]:
         """An extension of the visibility heartbeat's."""
         if self.queue_fails():
+            for message, _ in timeouts:
+                self.deliveries.of(message).is_extended = False
             return [(message, REFUSED) for message, _ in timeouts]
         for message, seconds in timeouts:
             sent = self.shared.queue.by_receipt(message.receipt_handle)
@@ -167,6 +174,14 @@ class PollingWorker(BeatingWorker, QueueWorker):
         self.world.pause(HANGS)
         if not self.plan.hostile:
             self.stop_if_lost(attempt, seen)
+
+    def thread_is_refused(self) -> bool:
+        is_refused = super().thread_is_refused()
+        if is_refused:  # perhaps the one that extends
+            self.refused_at = self.world.now
+            for one in self.mine:
+                one.is_extended = False
+        return is_refused
 
     # What `PollEvents` adds.
 
