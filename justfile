@@ -74,7 +74,8 @@ kill-test kills="50" seed="1":
 work-proof jobs="10000" seed="1":
     ONEJOB_WORK_JOBS={{ jobs }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_work_killed.py
 
-# deterministic simulation: so many seeds, each a run of the real code in a world of its own (the long run: 2000000)
+# deterministic simulation: so many seeds, each a run of the real code in a world of its own (the long run, in
+# stretches: 2000000 --resume simulated.json)
 simulate seeds="20000" *options:
     uv run --frozen python -m tests.simulation --seeds {{ seeds }} {{ options }}
 

@@ -4,12 +4,14 @@ import argparse
 import gc
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from tests.simulation.backends import MakeBackend, memory_backend
@@ -18,6 +20,7 @@ from tests.simulation.plan import Plan, plan
 from tests.simulation.run import Result, simulate
 from tests.simulation.shrink import shrink
 from tests.simulation.sqlite import sqlite_backend, still_backend
+from tests.simulation.stretches import OtherCommitError, Stretches, commit_of
 
 CHUNK: Final = 500
 BACKENDS: Final[dict[str, MakeBackend]] = {
@@ -42,6 +45,16 @@ EXPECTED: Final = {
         *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
         *("queue", "burial failed", "settling failed", "release failed", "renewed", "renewal refused"),
         *("exited", "interrupted", "stale read", "deleted by the table", "purged", "job_forgotten"),
+        *(
+            "thread refused",
+            "threads refused",
+            "extended",
+            "receive failed",
+            "overdue",
+            "stopped",
+            "killed while parsing",
+        ),
+        *("cut off from the store", "cut off from the queue", "clock set"),
         *("redriven", "redriven by force", "forgotten", "forgotten by force"),
     ),
     "windows": (
@@ -105,16 +118,19 @@ def _first_difference(one: Iterable[str], other: Iterable[str]) -> str:
     return next((f"{left} | {right}" for left, right in zip(one, other, strict=False) if left != right), "at the end")
 
 
-def _collect_less() -> None:
-    """A run leaves little behind that only the collector finds: a tenth of the time went into looking for it."""
+def _prepared() -> None:
+    """A run leaves little behind that only the collector finds: a tenth of the time went into looking for it. Who is
+    interrupted is the process that waits for this one.
+    """
     gc.set_threshold(20_000)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run(first: int, seeds: int, backend: str, processes: int) -> Iterator[Tally]:
-    """The tally so far, after each chunk."""
-    total = Tally()
-    starts = range(first, first + seeds, CHUNK)
-    with ProcessPoolExecutor(processes, initializer=_collect_less) as pool:
+def run(first: int, seeds: int, backend: str, processes: int, done: Tally | None = None) -> Iterator[Tally]:
+    """The tally so far, after each chunk. `done` are the seeds before `first` that were done already."""
+    total = done or Tally()
+    starts = range(first + total.seeds, first + seeds, CHUNK)
+    with ProcessPoolExecutor(processes, initializer=_prepared) as pool:
         ends = [min(start + CHUNK, first + seeds) for start in starts]
         try:
             for tally in pool.map(chunk, starts, ends, [backend] * len(ends)):
@@ -130,22 +146,45 @@ def main() -> int:
     options = _options()
     if options.shrink is not None:
         return _show(options.shrink, "memory" if options.backend in COMPARED else options.backend)
-    began, total, told = time.monotonic(), Tally(), 0.0
+    try:
+        kept = _kept(options)
+    except OtherCommitError as error:
+        print(error, file=sys.stderr)
+        return 2
+    began, told = time.monotonic(), 0.0
+    total, before = (Tally(), 0.0) if kept is None else (_tally(kept), kept.seconds)
     failing: set[int] = set()
     try:
-        for total in run(options.start, options.seeds, options.backend, options.processes):
+        done = total
+        for total in run(options.start, options.seeds, options.backend, options.processes, done):
             _tell_failing(total, failing)
+            if kept is not None:
+                kept.next_seed = options.start + total.seeds
+                kept.failing, kept.counts = total.failing, total.counts
+                kept.seconds = before + time.monotonic() - began
+                kept.keep()
             if not options.json and time.monotonic() - told > (1 if sys.stderr.isatty() else 30):
                 told = time.monotonic()
                 end = "\r" if sys.stderr.isatty() else "\n"
                 print(f"{total.seeds} of {options.seeds} seeds, {len(total.failing)} fail", end=end, file=sys.stderr)
     except KeyboardInterrupt:
         print("\ninterrupted; what was done:", file=sys.stderr)
-    took = time.monotonic() - began
+    took = before + time.monotonic() - began
     if options.json:
         print(json.dumps({"seeds": total.seeds, "failing": total.failing, "seconds": round(took, 1)}))
         return 1 if total.failing else 0
     return _report(total, took, options.backend, options.seeds)
+
+
+def _kept(options: argparse.Namespace) -> Stretches | None:
+    """Raises `OtherCommitError`."""
+    if options.resume is None:
+        return None
+    return Stretches.opened(options.resume, commit_of(), options.backend, options.start, KINDS)
+
+
+def _tally(kept: Stretches) -> Tally:
+    return Tally(kept.next_seed - kept.first, kept.failing, kept.counts)
 
 
 def _tell_failing(total: Tally, told: set[int]) -> None:
@@ -158,7 +197,7 @@ def _tell_failing(total: Tally, told: set[int]) -> None:
 def _report(total: Tally, took: float, backend: str, wanted: int) -> int:
     for kind in KINDS:
         print(f"{kind}: " + ", ".join(f"{name} {number}" for name, number in total.counts[kind].most_common()))
-    print(f"{total.seeds} seeds over {backend} in {took:.0f} s ({total.seeds / took:.0f} a second)")
+    print(f"{total.seeds} seeds over {backend} in {took:.0f} s ({total.seeds / max(took, 0.1):.0f} a second)")
     for seed, violation in sorted(total.failing.items())[:10]:
         print(f"seed {seed}: {violation}")
     if total.failing:
@@ -190,6 +229,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--backend", choices=[*BACKENDS, *COMPARED], default="memory", help="both, all: equal traces")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", type=int, metavar="SEED", help="replay a seed; make it small if it fails")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep what was done here, and go on where it ended")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

@@ -5,13 +5,16 @@ from datetime import datetime
 from typing import Final, Literal
 
 from domain.record import RELEASED, Claim, Record, Status
-from tests.simulation.world import Process
+from tests.simulation.world import Process, Violation
 
 TABLE_SKEW: Final = 0
 """The table's own clock is right."""
 
 FORGOTTEN: Final = "forgotten by an operator"
 """No window: another epoch has an effect of its own, under keys of its own."""
+
+ASKED_AGAIN_WITHIN: Final = 6
+"""Ticks, in which a renewal that failed is asked for again, and fails."""
 
 type End = Literal["deleted", "forgotten", "released", "lapsed"]
 
@@ -44,6 +47,17 @@ class AttemptSeen:
     write_refused: bool = False
     renewal_refused: bool = False
     renewal_failed: bool = False
+    landed_at: int = 0
+    """When its lease was last renewed, or claimed."""
+    failed_at: int = -1
+    """When a renewal last failed, if one did since."""
+    believed_tick: int | None = None
+    """As `believed_until`, on the clock that does not jump; None: not renewed."""
+    had_no_heartbeat: bool = False
+    was_refused_late: bool = False
+    """A renewal was, when its release had been given up already."""
+    is_overdue: bool = False
+    """Its heartbeat ended, since the time of its attempt was over."""
     beats: bool = False
     completion_lost: bool = False
     finished: bool = False
@@ -62,14 +76,26 @@ class AttemptSeen:
             self.end = "forgotten"
         else:
             self.end = "released" if found.lease_until == RELEASED else "lapsed"
+            if self.end == "lapsed" and self.beats and not self._may_have_lapsed(by):
+                raise Violation(f"the lease of attempt {self.claim.attempt} lapsed, and nothing kept it from a renewal")
+
+    def _may_have_lapsed(self, by: Process) -> bool:
+        """A lease that is renewed lapses only if its worker has ended with it, died, slept or was not answered since it
+        was last renewed, or if the clock of who takes it was ahead.
+        """
+        process = self.process
+        has_ended = self.finished or self.interrupted or self.is_overdue or process.dead
+        is_ahead = by.skews[1] > process.skews[0]
+        is_unanswered = self.believed_tick is not None and self.failed_at >= self.believed_tick - ASKED_AGAIN_WITHIN
+        return has_ended or is_ahead or is_unanswered or process.asleep_until > self.landed_at
 
 
 def may_lapse(seen: AttemptSeen) -> bool:
     """In a calm world too: a lease that a heartbeat renews has no grace for a clock that is ahead, and it is as long as
     two renewals that get no answer.
     """
-    is_ahead = seen.taken_by is not None and seen.taken_by.skew > seen.process.skew
-    return seen.beats and (seen.renewal_failed or is_ahead)
+    is_ahead = seen.taken_by is not None and seen.taken_by.skews[1] > seen.process.skews[0]
+    return seen.beats and (seen.renewal_failed or is_ahead or seen.is_overdue)
 
 
 def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
@@ -96,5 +122,5 @@ def window(one: AttemptSeen, other: AttemptSeen) -> str | None:
 def _was_no_later(first: AttemptSeen) -> bool:
     """The clock of who ended its lease was not ahead: then `lost()` told the truth before the effect."""
     if first.end == "deleted" or first.taken_by is None:
-        return first.process.skew >= (TABLE_SKEW if first.deleted_by is None else first.deleted_by.skew)
-    return first.process.skew >= first.taken_by.skew
+        return first.process.skews[0] >= (TABLE_SKEW if first.deleted_by is None else first.deleted_by.skews[1])
+    return first.process.skews[0] >= first.taken_by.skews[1]

@@ -1,12 +1,46 @@
-"""Lanes side by side, as greenlets of a sandbox."""
+"""Lanes side by side, as greenlets of a sandbox; and the real pool in the simulator's threads."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from greenlet import GreenletExit
 
+from adapters.sqs.ports import Running
+from adapters.threads.crew import Load, ThreadCrew
+from tests.simulation.threads import GreenThreads
 from tests.simulation.workers import Worker
-from tests.simulation.world import Task, Violation, tick_of
+from tests.simulation.world import Task, Violation, World, tick_of
+
+
+class _Load(Load):
+    """A processor that is as busy as chance will have it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def share(self) -> float:
+        return self._world.chance.random()
+
+
+class RealCrew:
+    """The real `ThreadCrew`. `left` counts the tasks of the last start that have not ended."""
+
+    def __init__(self, worker: Worker, size: int) -> None:
+        self.world = worker.world
+        threads = GreenThreads(worker.world, worker, worker.thread_is_refused)
+        self.crew = ThreadCrew(size, worker.clock, lambda: _Load(worker.world), threads)
+        self.running = 0
+
+    def start(self, tasks: Sequence[Callable[[], None]]) -> Running:
+        return self.crew.start([partial(self._run, task) for task in tasks])
+
+    def _run(self, task: Callable[[], None]) -> None:
+        self.running += 1
+        try:
+            task()
+        finally:
+            self.running -= 1
 
 
 class GreenCrew:

@@ -14,7 +14,10 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.events import Trace
 from tests.simulation.plan import MARGIN, Plan, PlannedMessage
 from tests.simulation.sqs import SentMessage
-from tests.simulation.world import Violation, World, moment
+from tests.simulation.world import Process, Violation, World, moment
+
+HELD_FOR: Final = 40
+"""Ticks for which a worker that polls keeps a message at least, if it does not settle it."""
 
 OUTAGE: Final = (60, 90)
 UNSTARTED: Final = (1, 10)
@@ -24,7 +27,7 @@ UNSTARTED: Final = (1, 10)
 class Delivered:
     """One receive of a message. `ahead` is what stands before it in its lane of the batch, `began` its invocation's
     start on the clock of the sandbox, `ended_at` the tick at which it was decided. `is_told`: the queue was asked to
-    delete it, or to show it again.
+    delete it, or to show it again. `is_polled`: received by a worker that polls; `is_broken`: interrupted there.
     """
 
     sent: SentMessage
@@ -39,6 +42,14 @@ class Delivered:
     decided: datetime | None = None
     ended_at: int | None = None
     is_told: bool = False
+    is_polled: bool = False
+    holder: Process | None = None
+    received_at: int = 0
+    extended_at: int = 0
+    is_extended: bool = True
+    """False once an extension has failed."""
+
+    is_broken: bool = False
 
     @property
     def planned(self) -> PlannedMessage:
@@ -59,13 +70,22 @@ class Deliveries:
     def fail(self, what: str) -> None:
         raise Violation(what)
 
-    def received(self, batch: Sequence[SentMessage], began: datetime, request_id: str) -> list[Delivered]:
+    def received(
+        self, batch: Sequence[SentMessage], began: datetime, request_id: str, *, polled: Sequence[int] | None = None
+    ) -> list[Delivered]:
+        """By an invocation; or by a worker that polls, at its receives of then."""
         last: dict[object, Delivered] = {}
         received = []
-        for sent in batch:
+        for number, sent in enumerate(batch):
             lane = self._lane(sent.planned, began)
-            one = Delivered(sent, sent.receives, lane, last.get(lane), began, request_id)
-            self.known[sent.planned.name, sent.receives] = last[lane] = one
+            receives = sent.receives if polled is None else polled[number]
+            one = Delivered(sent, receives, lane, last.get(lane), began, request_id, is_polled=polled is not None)
+            if polled is None:
+                self._is_not_held(sent, receives)
+            else:
+                one.holder, one.extended_at = self.world.current.process, self.world.now
+                one.received_at = self.world.now
+            self.known[sent.planned.name, receives] = last[lane] = one
             received.append(one)
         return received
 
@@ -89,7 +109,7 @@ class Deliveries:
         one.is_running = True
         if not one.planned.is_job or self.is_stale(one.planned, one.began):
             self.fail(f"{one.planned.name} is no job, or too old for one, and was handled")
-        if (now - one.began).total_seconds() >= self.plan.timeout - MARGIN:
+        if not one.is_polled and (now - one.began).total_seconds() >= self.plan.timeout - MARGIN:
             self.fail(f"{one.planned.name} was begun within the deadline margin")
         self._is_its_turn(one)
 
@@ -179,7 +199,25 @@ class Deliveries:
 
     def told_to_delete(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self._is_told(self.of(message))
+            one = self.of(message)
+            if not one.is_polled:  # who polls deletes again what could not be deleted
+                self._is_told(one)
+
+    def extended(self, message: Message) -> None:
+        """It is kept invisible. Nothing may do that once the queue was told when it is back."""
+        one = self.of(message)
+        one.extended_at = self.world.now
+        if one.is_told:
+            self.fail(f"{message.message_id} was given a time to be back, and extended then")
+
+    def _is_not_held(self, sent: SentMessage, receives: int) -> None:
+        """What a worker that polls has in work is received by no other while its extensions land."""
+        one = self.known.get((sent.planned.name, receives - 1))
+        if one is None or one.holder is None or one.is_told or one.is_done or one.is_broken or one.holder.dead:
+            return
+        is_over = self.world.now >= one.received_at + HELD_FOR
+        if one.is_extended and one.holder.asleep_until <= one.extended_at and not is_over:
+            self.fail(f"{one.planned.name} was received by another, and nothing kept its holder from an extension")
 
     def _is_told(self, one: Delivered) -> None:
         if one.is_told:
@@ -204,16 +242,19 @@ class Deliveries:
                 continue
             one.ended_at = self.world.now
             head = heads.get(one.lane)
-            if head is None and not UNSTARTED[0] <= seconds <= UNSTARTED[1]:
+            is_given_back = one.is_polled and seconds == 0
+            if head is None and not is_given_back and not UNSTARTED[0] <= seconds <= UNSTARTED[1]:
                 self.fail(f"{one.planned.name} was not started, and is back after {seconds} s")
             if head is not None and seconds != head:
                 self.fail(f"{one.planned.name} is back after {seconds} s, and the head of its lane after {head}")
 
     def _is_back_in_time(self, one: Delivered, seconds: int, now: datetime, *, slept: bool) -> None:
         assert one.decided is not None
+        if one.is_polled and slept:  # or its clock was set
+            return
         least, most = _bounds(one.outcome, one.receives, one.decided)
         after = (now - one.decided).total_seconds() + seconds
-        if after < least or (seconds > 0 and after > most and not slept):
+        if after < least or (seconds > 0 and after > most and not (slept or one.is_polled)):
             self.fail(f"{one.planned.name} is back after {after} s instead of {least} to {most}: {one.outcome}")
 
     # The end of an invocation.

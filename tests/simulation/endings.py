@@ -138,14 +138,15 @@ class Ending:
 
     def _failed(self, failed: Failed, seen: AttemptSeen) -> str | None:
         match failed.reason:
-            case Failure.OPERATION_RAISED if seen.renewal_refused and not seen.released:
+            case Failure.OPERATION_RAISED if seen.renewal_refused and not (seen.released or seen.was_refused_late):
                 return "failed by a worker that had lost its lease"
             case Failure.OPERATION_RAISED:
                 is_told = failed.error_type == seen.raised
                 return self._given_back(seen) if is_told else f"expected {seen.raised}, got {failed.error_type}"
             case Failure.NOT_STARTED:
-                is_late = self.last_try is not None and self.now >= self.last_try and not seen.started
-                return self._given_back(seen) if is_late else "there was time to start, or it was"
+                is_late = self.last_try is not None and self.now >= self.last_try
+                is_right = (is_late or seen.had_no_heartbeat) and not seen.started
+                return self._given_back(seen) if is_right else "there was time to start, or it was"
             case Failure.STORE_UNAVAILABLE:
                 was_to_be_rejected = seen.raised == "PermanentError" or not seen.started
                 return self._given_back(seen) if was_to_be_rejected else "it ran, and is told as never begun"

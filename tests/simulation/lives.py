@@ -33,12 +33,17 @@ class Lives:
 
     def must_be_exhausted(self, message: str | None, mine: AttemptSeen) -> bool:
         """Whether so many runs are known to the record that a redelivered message must not run once more."""
-        latest = max((at for at, _ in self._begins), default=0)
+        begins = [begin for begin in self._begins if begin[0] <= mine.number_in_all]  # what it was claimed after
+        latest = max((at for at, _ in begins), default=0)
+        if any(seen.claim.runs < 0 for seen in self.attempts[latest:]):
+            return False  # sent back while a run was counted that then did not begin: it has one more
         if self._counted(self.attempts[latest:], mine) >= MAX_ATTEMPTS:
             return True
-        is_back = (latest, message) in self._begins  # rejected, and nobody ran since
+        is_back = (latest, message) in begins  # rejected, and nobody ran since
         is_untouched = self._counted(self.attempts[latest:], mine) == 0
-        return is_back and is_untouched and self._counted(self._of(message), mine) >= MAX_ATTEMPTS
+        before = max((at for at, _ in begins if at < latest), default=0)  # others may have begun anew since then
+        return is_back and is_untouched and self._counted(self.attempts[before:], mine) >= MAX_ATTEMPTS
 
     def _counted(self, attempts: Sequence[AttemptSeen], mine: AttemptSeen) -> int:
-        return sum(seen.counted for seen in attempts if seen is not mine)
+        """Before that one: it was claimed by what stood there then."""
+        return sum(seen.counted for seen in attempts if seen.number_in_all < mine.number_in_all)

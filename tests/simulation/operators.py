@@ -25,7 +25,7 @@ from tests.simulation.admins import WatchedAdmin
 from tests.simulation.dead_letters import LETTERS, SOURCE, DeadLetterQueue, KeptLetter, OperatorSqs
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, PlannedMessage
-from tests.simulation.sandbox import ARN
+from tests.simulation.queue_port import ARN
 from tests.simulation.workers import Shared, Worker
 from tests.simulation.world import moment
 

@@ -152,9 +152,12 @@ class Oracle:
 
     def asked_lost(self, seen: AttemptSeen, is_lost: bool, now: datetime) -> None:
         """An operation asked whether its lease is lost: refused, or over as far as its worker can know."""
-        if is_lost and not (seen.renewal_refused or now >= seen.believed_until):
+        is_over = now >= seen.believed_until
+        if seen.believed_tick is not None:  # and its clock may have been set
+            is_over = is_over or self.world.now >= seen.believed_tick
+        if is_lost and not (seen.renewal_refused or is_over):
             self.fail("lost() told of a lease that is held")
-        if not is_lost and (seen.renewal_refused or now >= seen.believed_until):
+        if not is_lost and (seen.renewal_refused or is_over):
             self.fail("the lease is over, and lost() did not tell")
 
     def effect(self, mine: AttemptSeen) -> None:

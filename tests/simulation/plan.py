@@ -108,6 +108,24 @@ class Plan:
     latency: int
     probes: int
     jobs: tuple[PlannedJob, ...] = field(default=())
+    pollers: int = 0
+    """How many workers poll the queue themselves, each with so many threads as a sandbox has."""
+
+    parsing: int = 0
+    """The chance of a process to be killed while it reads a batch."""
+
+    cuts: int = 0
+    """The chance of a worker to be cut off for a while, alone."""
+
+    steps: int = 0
+    """The chance of a worker's clock to be set, where its leases are renewed."""
+
+    refused: int = 0
+    """The chance of a thread to be refused."""
+
+    real_pool: bool = False
+    """Whether a sandbox runs its lanes in the real thread pool."""
+
     commands: int = 0
     """How many operators forget or purge."""
 
@@ -139,6 +157,11 @@ _LEAST: Final[dict[str, Any]] = {
     "redeliveries": 0,
     "redrives": 0,
     "commands": 0,
+    "refused": 0,
+    "cuts": 0,
+    "steps": 0,
+    "pollers": 0,
+    "parsing": 0,
     "stale_reads": 0,
     "deletions": False,
     "probes": 0,
@@ -186,13 +209,23 @@ def plan(seed: int) -> Plan:
         probes=chance.choice((0, 0, 6)),
         jobs=jobs,
     )
+    planned = replace(planned, real_pool=seed % 4 >= 2)
     return _with_more(planned) if seed % SHARES in MORE else planned
 
 
 def _with_more(planned: Plan) -> Plan:
     """What only a share of the seeds has, so that the others are as many in the same time."""
     chance = Random(planned.seed * 31 + 7)
-    return replace(planned, commands=chance.randint(1, 6), redrives=chance.choice((0, 500, 900)))
+    return replace(
+        planned,
+        commands=chance.randint(1, 6),
+        redrives=chance.choice((0, 500, 900)),
+        refused=chance.choice((0, 100, 400)),
+        pollers=chance.choice((0, 1, 1, 2)),
+        parsing=chance.choice((0, 50)),
+        cuts=chance.choice((0, 300)),
+        steps=chance.choice((0, 500)) if planned.hostile else 0,
+    )
 
 
 def _outages(chance: Random) -> tuple[tuple[int, int], ...]:

@@ -38,6 +38,11 @@ DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
 PLACE: Final = "adapters/sqs/place.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
 LEASE: Final = "domain/lease.py"
+HEARTBEAT: Final = "adapters/threads/heartbeat.py"
+PERIODIC: Final = "adapters/threads/periodic.py"
+VISIBILITY_HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
+POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
+RULES: Final = "entrypoints/cli/redrive_rules.py"
 GROUP_COMMIT: Final = "adapters/sqlite/group_commit.py"
 SQLITE: Final = "adapters/sqlite/store.py"
 EXPRESSIONS: Final = "adapters/powertools/expressions.py"
@@ -168,6 +173,19 @@ BUGS: Final = (
     Bug("answered unverified, and not told", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(record.answer or Answer(\"null\"))\n"),
     Bug("the first time seen is forgotten", RECORD, "first_seen=old.first_seen if old and old.first_seen else now", "first_seen=now"),
     Bug("DynamoDB: the first time seen is forgotten", EXPRESSIONS, "#first_seen = if_not_exists(#first_seen, :now_ms)", "#first_seen = :now_ms", "dynamodb"),
+    Bug("visibility is set before the heartbeat has let go", VISIBILITY_HEARTBEAT, "        self._heartbeat.let_go([message for message, _ in timeouts])\n        return self._queue.set_visibility(timeouts)\n", "        return self._queue.set_visibility(timeouts)\n"),
+    Bug("let go, and an extension is still under way", VISIBILITY_HEARTBEAT, "            self._answered.wait_for(lambda: not handles & self._asked)\n", "            pass\n"),
+    Bug("a message that is held is not extended", VISIBILITY_HEARTBEAT, "            refused = self._ask([(one.message, self._seconds(one, now)) for one in asked]) if asked else {}\n", "            refused = {}\n"),
+    Bug("a lease is renewed at its end", HEARTBEAT, "        return beat.length / BEATS_PER_LEASE\n", "        return beat.length + timedelta(seconds=1)\n"),
+    Bug("a renewal that failed is the last one", HEARTBEAT, "            return beat.length / (2 * BEATS_PER_LEASE)\n", "            return beat.length * 100\n"),
+    Bug("a lease is extended from the answer on", HEARTBEAT, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(Moment.of(self._clock), length)\n"),
+    Bug("nobody renews once the operation has returned", SERVICE, "            with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)):\n                return self._held(run, operation, lease, runs, last_error)\n", "            with self.heartbeat(lease, run.lease, run.deadline, lambda: self.events.overdue(run.job, claim)) as beating:\n                held = self.store\n            return self._held(run, operation, lease, runs, last_error)\n"),
+    Bug("a helper's refused thread is taken for one", PERIODIC, "        except ThreadRefusedError:\n            return\n", "        except ThreadRefusedError:\n            self._servers.append(server)\n            server.running = type(\"_\", (), {\"is_alive\": lambda self: True})()\n            return\n"),
+    Bug("what has not started is kept when told to stop", POLL_WORKER, "        if is_late:\n            self.batches.give_back([lane.places for lane in lanes])\n            return\n", "        if is_late:\n            return\n"),
+    Bug("a forced redrive of a stale letter keeps its age", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale)\n    is_live", "        return Decision(Verdict.RUNS)\n    is_live"),
+    Bug("to forget keeps the epoch", MEMORY, "                epoch=record.epoch + 1,\n", "                epoch=record.epoch,\n"),
+    Bug("to forget asks for no force", MEMORY, "or (record.is_held and not force)", "or False"),
+    Bug("a purge asks for the retention alone", MEMORY, "if self._records[key].retention_is_over(now)]", "if self._records[key].expires_at < now or self._records[key].lease_until == RELEASED]"),
     Bug("SQLite: a refusal judged on rows that were rolled back", GROUP_COMMIT, "                entry.error = _copied(error)\n", "                entry.error = entry.error or _copied(error)\n", "sqlite"),
     Bug("SQLite: who shares a failing commit is not told", GROUP_COMMIT, "            for entry in batch:\n                entry.error = _copied", "            for entry in batch[:1]:\n                entry.error = _copied", "sqlite"),
     Bug("SQLite: one's piece is taken for another's", GROUP_COMMIT, "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting, []\n", "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting[:1], self._waiting[1:]\n", "sqlite"),

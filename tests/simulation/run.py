@@ -15,6 +15,7 @@ from tests.simulation.deliveries import Deliveries
 from tests.simulation.operators import Operators, audited
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, Plan, PlannedMessage
+from tests.simulation.polling import PollingWorker
 from tests.simulation.probe import Probe
 from tests.simulation.runner import Runner
 from tests.simulation.sandbox import Sandbox
@@ -23,6 +24,8 @@ from tests.simulation.workers import Shared
 from tests.simulation.world import Violation, World
 
 LAST_TICK = 60_000
+STOPPED = 0.4
+"""The share of polling workers that are told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     runner = Runner(shared, plan.skews[-1], plan.runner_jobs)
     if plan.runner_jobs:
         world.spawn(runner, runner.work)
+    for number in range(plan.pollers):
+        poller = PollingWorker(shared, plan.skews[number % len(plan.skews)], plan.threads + 1)
+        world.spawn(poller, poller.work)
+        if world.chance.random() < STOPPED:
+            stop = partial(poller.stop, world.chance.choice((0, 5, 30)))
+            world.at(world.chance.randint(5, 200), partial(world.spawn, poller, stop))
     for number in range(plan.probes):
         probe = Probe(shared, plan.skews[number % len(plan.skews)])
         world.spawn(probe, probe.work)

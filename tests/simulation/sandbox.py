@@ -1,49 +1,46 @@
 """A Lambda execution environment with the real batch code in it, and the queue as that code has it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from adapters.sqs.batch import SqsBatchProcessor
-from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
-from adapters.sqs.ports import QueueUnavailableError
 from domain.delivery import Delivery
 from domain.job import Job
 from domain.outcome import Outcome
-from tests.simulation.crew import GreenCrew, GreenRunning
+from tests.simulation.crew import GreenCrew, GreenRunning, RealCrew
 from tests.simulation.deliveries import Delivered
 from tests.simulation.plan import FAULTS_UNTIL, MARGIN
+from tests.simulation.queue_port import QueueWorker, WatchedBatches
 from tests.simulation.sqs import SentMessage
-from tests.simulation.workers import Interrupted, Shared, Worker
-from tests.simulation.world import moment
-
-ARN = "arn:aws:sqs:us-east-1:000000000000:jobs"
+from tests.simulation.workers import Interrupted, Shared
 
 
-class Sandbox(Worker):
+class Sandbox(QueueWorker):
     """A Lambda execution environment, warm between invocations."""
 
     def __init__(self, shared: Shared, is_free: Callable[[], None], skew: int) -> None:
         super().__init__(shared, skew)
-        self.deliveries = self.oracle.deliveries
         self.is_free = is_free
+        self.cut_off()
         self.busy = False
         self.running: GreenRunning | None = None
         self.batch: list[Delivered] = []
         self.invocation = self.began_at = 0
         self.process_job = self.service().process
-        self.batches = SqsBatchProcessor(
+        self.crew = RealCrew(self, self.plan.threads) if self.plan.real_pool else self._green_crew()
+        self.batches = WatchedBatches(
             factory=self.factory,
             process=self._process,
             queue=self,
             events=self,
-            crew=GreenCrew(self, self.plan.threads, self._started),
+            crew=self.crew,
             clock=self.clock,
             jitter=self.world.chance.random,
             retention=shared.backend.retention,
             margin=timedelta(seconds=MARGIN),
             grace=timedelta(seconds=self.plan.grace),
+            reads=self.parsing_point,
         )
 
     def invoke(self, batch: list[SentMessage]) -> None:
@@ -56,7 +53,7 @@ class Sandbox(Worker):
             self.oracle.faults["killed late"] += 1
             end += world.chance.randint(1, 90)
         world.at(end, partial(self._time_out, number))
-        messages = [self._message(sent) for sent in batch]
+        messages = [self.message(sent) for sent in batch]
         self.batch = self.deliveries.received(batch, self.clock.now(), f"request-{number}")
         world.spawn(self, partial(self._handle, messages, number))
 
@@ -71,13 +68,14 @@ class Sandbox(Worker):
             return
         if any(one.is_running for one in self.batch):
             self.oracle.fail("the handler returned while an operation runs, or was interrupted")
-        if self.running is not None and self.running.left:
+        is_running = self.running is not None and self.running.left
+        if is_running or (isinstance(self.crew, RealCrew) and self.crew.running):
             self.oracle.fail("the handler returned while a lane runs")
         self.deliveries.returned(self.batch, failed)
         self.busy = False
         for message in batch:
             if message.message_id not in failed:
-                self._delete(message.receipt_handle)
+                self.deletes(message.receipt_handle)
         self.is_free()
 
     def _ended_by_interruption(self) -> None:
@@ -89,6 +87,12 @@ class Sandbox(Worker):
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
         self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives], self.clock.now())
         return self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
+
+    def _green_crew(self) -> GreenCrew:
+        return GreenCrew(self, self.plan.threads, self._started)
+
+    def is_looked_at_again(self) -> None:
+        self.is_free()
 
     def _started(self, running: GreenRunning) -> None:
         self.running = running
@@ -103,60 +107,3 @@ class Sandbox(Worker):
                 self.deliveries.all_settled(self.batch, "the time-out")
             self.died_at = self.world.now
             self.is_free()
-
-    def _message(self, sent: SentMessage) -> Message:
-        planned = sent.planned
-        return Message(
-            message_id=planned.name,
-            receipt_handle=sent.receipt,
-            body=sent.body,
-            queue_arn=f"{ARN}.fifo" if self.plan.fifo else ARN,
-            receives=sent.receives,
-            sent_at=moment(planned.sent_at),
-            group_id=planned.group if self.plan.fifo else None,
-            attributes=sent.attributes,
-        )
-
-    # The `Queue` port.
-
-    def bury(self, letter: DeadLetter) -> None:
-        if self._queue_fails():
-            raise QueueUnavailableError("told to fail")
-        one = self.deliveries.of(letter.message)
-        self.deliveries.buried(one, letter)
-        self.shared.bury(one.planned, letter)
-        if self._queue_fails():
-            raise QueueUnavailableError("it landed, the answer is lost")
-
-    def delete(self, messages: Sequence[Message]) -> list[str]:
-        self.deliveries.told_to_delete(messages)
-        if self._queue_fails():
-            return ["told to fail"] * len(messages)
-        for message in messages:
-            self._delete(message.receipt_handle)
-        return []
-
-    def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
-        self.deliveries.told_to_hide(timeouts, self.clock.now(), self.suspended_at)
-        if self._queue_fails():
-            return ["told to fail"] * len(timeouts)
-        for message, seconds in timeouts:
-            sent = self.shared.queue.by_receipt(message.receipt_handle)
-            if sent is not None:
-                sent.visible_at = self.world.now + seconds
-        self.is_free()
-        return []
-
-    def _delete(self, receipt: str) -> None:
-        message = self.shared.queue.by_receipt(receipt)
-        if message is not None:
-            self.deliveries.deleted(message)
-            message.is_gone = True
-
-    def _queue_fails(self) -> bool:
-        self.world.pause()
-        self.crash_point()
-        fails = self.world.now < FAULTS_UNTIL and self.world.chance.random() * 1000 < self.plan.queue_faults
-        if fails:
-            self.oracle.faults["queue"] += 1
-        return fails

@@ -136,8 +136,11 @@ class WorkerStore:
         fault = self._fault(name)
         world.pause(world.chance.randint(0, plan.latency) if plan.latency else 0)
         self.crash_point()
-        if fault == "throttled" or self._is_down():
-            self.oracle.faults["down" if fault != "throttled" else fault] += 1
+        is_cut_off = self.process.is_cut_off("store")
+        if is_cut_off:
+            fault = "cut off from the store"
+        if is_cut_off or fault == "throttled" or self._is_down():
+            self.oracle.faults["down" if fault in ("ok", "lost", "late") else fault] += 1
             raise StoreUnavailableError(f"{name}: {fault}")
         if fault == "late":
             self.oracle.faults[fault] += 1

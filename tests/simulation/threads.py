@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Final
 
 from adapters.threads.seam import ThreadRefusedError
+from tests.simulation.plan import FAULTS_UNTIL
 from tests.simulation.world import Process, Task, Violation, World
 
 SPINS: Final = 5_000
@@ -55,7 +56,8 @@ class GreenLock:
         self._waiting: list[Task] = []
 
     def __enter__(self) -> bool:
-        self.world.pause(self.world.chance.randint(0, self.slowness) if self.slowness else 0)
+        is_slow = self.slowness and self.world.now < FAULTS_UNTIL
+        self.world.pause(self.world.chance.randint(0, self.slowness) if is_slow else 0)
         self._take()
         return True
 

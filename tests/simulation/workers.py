@@ -102,6 +102,8 @@ class Worker(Process):
         self.world, self.oracle, self.plan = shared.world, shared.oracle, shared.plan
         self.clock = WorkerClock(self.world, skew)
         self.unrecorded = 0
+        self.owners: set[str] = set()
+        self.cuts: list[tuple[str, int, int]] = []
         self.suspended_at = -1
         self.factory = shared.factory
         self.store = WorkerStore(
@@ -121,12 +123,29 @@ class Worker(Process):
             operations=self.shared.operations,
             events=self,
             clock=self.clock,
-            new_id=lambda: f"run-{next(self.shared.number)}",
+            new_id=self._new_id,
             jitter=self.world.chance.random,
             max_attempts=MAX_ATTEMPTS,
             margin=timedelta(seconds=MARGIN),
             **options,  # type: ignore[arg-type]
         )
+
+    def _new_id(self) -> str:
+        name = f"run-{next(self.shared.number)}"
+        self.owners.add(name)
+        return name
+
+    def cut_off(self) -> None:
+        """For a while it alone does not reach the store, or the queue. In a calm world it always reaches the store."""
+        plan, chance = self.plan, self.world.chance
+        if not plan.cuts or chance.random() * 1000 >= plan.cuts:
+            return
+        start = self.world.now + chance.randint(0, 60)
+        end = start + chance.choice((5, 20, 90))
+        what: tuple[str, ...] = chance.choice(
+            (("store",), ("queue",), ("store", "queue")) if plan.hostile else (("queue",),)
+        )
+        self.cuts += [(one, start, end) for one in what]
 
     def crash_point(self) -> None:
         """Here a process may be killed, or sleep past its lease."""
@@ -144,6 +163,28 @@ class Worker(Process):
             self.suspended_at = world.now
             self.asleep_until = world.now + world.chance.randint(5, 120)
             world.pause()
+
+    def parsing_point(self) -> None:
+        """Here a process may be killed by what it reads."""
+        plan, world = self.plan, self.world
+        if not plan.parsing or world.now >= FAULTS_UNTIL or (self.unrecorded and not plan.hostile):
+            return
+        if world.chance.random() * 1000 < plan.parsing:
+            self.oracle.faults["killed while parsing"] += 1
+            self.died_at = world.now
+            self.died()
+            world.stop()
+
+    def is_cut_off(self, what: str) -> bool:
+        now = self.world.now
+        return bool(self.cuts) and any(one == what and start <= now < end for one, start, end in self.cuts)
+
+    def thread_is_refused(self) -> bool:
+        """Whether the system has no thread to spare just now."""
+        plan, world = self.plan, self.world
+        is_refused = plan.refused > 0 and world.now < FAULTS_UNTIL and world.chance.random() * 1000 < plan.refused
+        self.oracle.faults["thread refused"] += is_refused
+        return is_refused
 
     def died(self) -> None:
         """Told before its last step."""
@@ -180,7 +221,7 @@ class Worker(Process):
                     seen.raised = ConnectionError.__name__
                     raise ConnectionError
             case "hangs_once" if attempt.number == 1:
-                self.world.pause(10_000)
+                self.hang(attempt, seen)
             case "brink" if attempt.deadline is not None:
                 self.world.pause(max(0, int((attempt.deadline - self.clock.now()).total_seconds()) + MARGIN - 3))
             case "exits_once" if attempt.number == 1:
@@ -191,6 +232,10 @@ class Worker(Process):
                 self.oracle.faults["interrupted"] += 1
                 seen.interrupted = True
                 raise Interrupted
+
+    def hang(self, attempt: Attempt, seen: AttemptSeen) -> None:
+        """For longer than anybody waits."""
+        self.world.pause(10_000)
 
     def work_longer(self, planned: PlannedJob, attempt: Attempt, seen: AttemptSeen) -> None:
         """Where a lease is renewed."""

@@ -40,8 +40,18 @@ class Process:
 
     def __init__(self, skew: int = 0) -> None:
         self.skew = skew
+        self.skews = skew, skew
+        """The least and the most that it was."""
         self.died_at: int | None = None
         self.asleep_until = 0
+
+    def is_cut_off(self, what: str) -> bool:
+        """Whether this one alone does not reach the store, or the queue, just now."""
+        return False
+
+    def is_set(self, skew: int) -> None:
+        """Its clock was set."""
+        self.skew, self.skews = skew, (min(self.skews[0], skew), max(self.skews[1], skew))
 
     @property
     def dead(self) -> bool:
@@ -107,6 +117,10 @@ class World:
 
     def wake(self, task: Task) -> None:
         self.at(self.now, partial(self._resume, task, task.token))
+
+    def names_of(self, process: Process) -> set[str]:
+        """Of its tasks."""
+        return {task.name for task in self._tasks if task.process is process}
 
     @property
     def current(self) -> Task:
