@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
+from domain.life import Life
 from domain.ports.store_admin import Purged, StoreAdmin
 from domain.record import RELEASED, Record, Status
 from tests.simulation.backends import Backend
@@ -56,8 +57,7 @@ class WatchedAdmin:
                 return "restarted another record, or deleted it"
             if not before.is_same_as(seen):
                 return "restarted what had changed since it was seen"
-            is_held = before.status is Status.IN_PROGRESS and before.lease_until != RELEASED
-            expected = replace(before, runs=-1 if is_held else 0, rejected=None)
+            expected = replace(before, life=Life(before.life.number + 1))
             return None if after == expected else f"expected {expected}"
 
         self._ask("restart", lambda: self.admin.restart(seen), is_right)
@@ -132,8 +132,7 @@ def _not_forgotten(before: Record, after: Record, expires_at: datetime) -> str |
         expires_at=expires_at,
         fingerprint=None,
         answer=None,
-        runs=0,
-        rejected=None,
+        life=Life(before.life.number + 1),
         attempts=before.attempts,
         last_error=before.last_error,
         first_seen=before.first_seen,

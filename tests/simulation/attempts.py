@@ -34,6 +34,7 @@ class AttemptSeen:
     fingerprint: str | None
     last_error: str | None
     started: bool = False
+    asked_to_count: bool = False
     counted: bool = False
     """Its run is in the record's number."""
     careful: bool = False

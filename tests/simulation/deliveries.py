@@ -287,9 +287,10 @@ def _bounds(outcome: Outcome | None, receives: int, decided: datetime) -> tuple[
             return max(OUTAGE[0], least), max(OUTAGE[1], most)
         case Failed(Failure.NOT_STARTED):
             return UNSTARTED
-        case Deferred(until):
-            doubled = min(4 * 43_200, 2 ** min(receives - 1, 20))
-            lease = ceil((until - decided).total_seconds()) + 1
-            return min(doubled / 2, max(lease, doubled / 8)), min(doubled, max(lease, doubled / 4)) + 1
+        case Deferred(until, since):
+            doubled = min(43_200, 2 ** min(receives - 1, 20))
+            has_run = (decided - since).total_seconds() if since else 0
+            lease = max(0, ceil((until - decided).total_seconds()) + 1, has_run / 2 if has_run > 960 else 0)
+            return min(doubled / 2, lease), min(doubled, lease) + 1
         case _:
             return least, most

@@ -52,11 +52,13 @@ class Ending:
                 return self._unclaimed(failed) if self.seen is None else self._failed(failed, self.seen)
 
     def _ran_too_often(self) -> bool:
-        """A first receive buys one run."""
-        seen, delivery = self.seen, self.trace.delivery
-        if seen is None or not seen.started or not delivery.is_redelivery or not delivery.counts_runs:
+        seen = self.seen
+        if seen is None or not seen.started or not self.trace.delivery.counts_runs:
             return False
-        return self._lives.must_be_exhausted(delivery.message_id, seen)
+        job = self.trace.job
+        mine = (job.tenant, job.job_id)
+        known = self.oracle.deliveries.known.items()
+        return self._lives.ran_too_often(len({name for (name, _), one in known if one.planned.job.identity == mine}))
 
     @property
     def _lives(self) -> Lives:
@@ -110,7 +112,7 @@ class Ending:
             return "rejected by a worker that had lost its lease"
         if seen.raised == "PermanentError":
             wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
-        elif seen.started or not self._lives.may_be_exhausted(self.trace.delivery.message_id):
+        elif seen.started or not self._lives.may_be_exhausted(self.trace.delivery.sent_at):
             return f"attempt {attempt} was rejected as {rejected.reason}, and had not begun its runs"
         else:
             detail = "" if seen.last_error else "killed or timed out"

@@ -1,12 +1,16 @@
-"""The promise: a job is buried as exhausted only if it began so many runs in this life, and each failed or died.
+"""The promise: a job is rejected as exhausted only if it began its runs in this life, and each failed or died.
 
 Stated from what happened, not from what the records count. A life of a job begins with its record, when the record's
-retention is over or it is deleted, when an operator has the job forgotten or its message sent back, and, for every
-other message, when a message of the job is rejected.
+retention is over or it is deleted, when an operator has the job forgotten or its message sent back, and, for a message
+that was sent after another one had been rejected, with that rejection.
+
+And the bound in the other direction: a job has as many runs as it may, one more for a worker that died in the first,
+one for the first receive of each of its messages, and one for each worker that died where its run could not be counted.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.plan import MAX_ATTEMPTS
@@ -17,33 +21,36 @@ class Lives:
     """The lives of one job. `attempts` are all that were claimed; a life begins at a number of them."""
 
     attempts: Sequence[AttemptSeen]
-    _begins: list[tuple[int, str | None]] = field(default_factory=list)
+    _begins: list[int] = field(default_factory=list)
+    _rejections: list[tuple[int, datetime]] = field(default_factory=list)
+    _counts_anew: list[int] = field(default_factory=list)
 
-    def begins(self, at: int, after_rejection_of: str | None = None) -> None:
-        """With the attempt of that index; for all messages but the one that was rejected."""
-        self._begins.append((at, after_rejection_of))
+    def begins(self, at: int) -> None:
+        """With the attempt of that index, for every message."""
+        self._begins.append(at)
 
-    def _of(self, message: str | None) -> Sequence[AttemptSeen]:
-        return self.attempts[max((at for at, whose in self._begins if whose is None or whose != message), default=0) :]
+    def rejected(self, at: int, when: datetime) -> None:
+        """Messages that are sent after `when` begin with the attempt of that index."""
+        self._rejections.append((at, when))
 
-    def may_be_exhausted(self, message: str | None) -> bool:
-        """Whether it began its runs, none of which was done."""
-        began = [seen for seen in self._of(message) if (seen.started or seen.counted) and not seen.completed]
+    def counts_anew(self, at: int) -> None:
+        """With the attempt of that index the count began at 1, since its message was sent after a rejection."""
+        self._counts_anew.append(at)
+
+    def may_be_exhausted(self, sent_at: datetime | None) -> bool:
+        """Whether it began its runs, none of which was done: they ran, or died on the way, or were counted for good."""
+        since = [at for at, when in self._rejections if sent_at is not None and sent_at > when]
+        lived = self.attempts[max([0, *self._begins, *since]) :]
+        began = [
+            seen for seen in lived if (seen.started or (seen.counted and not seen.released)) and not seen.completed
+        ]
         return len(began) >= MAX_ATTEMPTS
 
-    def must_be_exhausted(self, message: str | None, mine: AttemptSeen) -> bool:
-        """Whether so many runs are known to the record that a redelivered message must not run once more."""
-        begins = [begin for begin in self._begins if begin[0] <= mine.number_in_all]  # what it was claimed after
-        latest = max((at for at, _ in begins), default=0)
-        if any(seen.claim.runs < 0 for seen in self.attempts[latest:]):
-            return False  # sent back while a run was counted that then did not begin: it has one more
-        if self._counted(self.attempts[latest:], mine) >= MAX_ATTEMPTS:
-            return True
-        is_back = (latest, message) in begins  # rejected, and nobody ran since
-        is_untouched = self._counted(self.attempts[latest:], mine) == 0
-        before = max((at for at, _ in begins if at < latest), default=0)  # others may have begun anew since then
-        return is_back and is_untouched and self._counted(self.attempts[before:], mine) >= MAX_ATTEMPTS
-
-    def _counted(self, attempts: Sequence[AttemptSeen], mine: AttemptSeen) -> int:
-        """Before that one: it was claimed by what stood there then."""
-        return sum(seen.counted for seen in attempts if seen.number_in_all < mine.number_in_all)
+    def ran_too_often(self, messages: int) -> bool:
+        """More often than that many messages explain."""
+        lived = [
+            seen for seen in self.attempts[max([0, *self._begins, *self._counts_anew]) :] if seen.process.counts_runs
+        ]
+        started = sum(seen.started for seen in lived)
+        uncounted = sum(seen.started and seen.asked_to_count and not seen.counted for seen in lived)
+        return started > MAX_ATTEMPTS + 1 + messages + uncounted

@@ -9,7 +9,7 @@ from domain.attempt import Attempt
 from domain.identity import JobKey
 from domain.job import Job
 from domain.ports.events import Trace
-from domain.record import Acquired, Claim, Record, RunCount
+from domain.record import Acquired, Claim, Record
 from tests.simulation import spec
 from tests.simulation.attempts import FORGOTTEN, AttemptSeen, may_lapse, window
 from tests.simulation.deliveries import Deliveries
@@ -96,22 +96,33 @@ class Oracle:
         self.stored.setdefault(claim.key, {}).setdefault(answer, []).append(seen)
         seen.completed, seen.completed_expires_at = True, record.expires_at
 
-    def counted(self, claim: Claim) -> None:
-        """A run, before it begins."""
-        self.faults["counted first"] += 1
-        self.by_fence[claim.owner, claim.attempt].counted = True
+    def asked_to_count(self, claim: Claim) -> None:
+        self.by_fence[claim.owner, claim.attempt].asked_to_count = True
 
-    def released(self, claim: Claim, told: spec.Released) -> None:
+    def counted(self, claim: Claim, after: Record) -> None:
+        """A run, before it begins."""
         seen = self.by_fence[claim.owner, claim.attempt]
-        if told.runs is RunCount.UNDONE:
-            seen.counted = False
-        elif told.runs is not RunCount.SAME and not seen.released:
-            if not seen.started or seen.counted:
-                self.fail(f"attempt {claim.attempt} is counted as a run, and did not run or is counted already")
-            seen.counted = True
+        self.faults["counted first"] += not seen.counted
+        seen.counted = True
+        self._looks_whether_anew(seen, after)
+
+    def _looks_whether_anew(self, seen: AttemptSeen, after: Record) -> None:
+        if after.life.runs == 1 and seen.claim.life.runs and after.life.number == seen.claim.life.number:
+            self.lives[seen.claim.key].counts_anew(seen.number_in_all)
+
+    def released(self, claim: Claim, told: spec.Released, change: Transition) -> None:
+        seen, after = self.by_fence[claim.owner, claim.attempt], change.after
+        assert after is not None
+        is_counted = told.life is not None and told.life.runs > 0 and told.life.runs != claim.life.runs
+        if is_counted and not seen.started:
+            self.fail(f"attempt {claim.attempt} is counted as a run, and did not run")
+        if seen.started and seen.process.counts_runs and not is_counted and (told.life or claim.life).runs != 1:
+            self.fail(f"attempt {claim.attempt} ran, and is not counted as a run")
+        seen.counted = seen.started and seen.process.counts_runs
         seen.released = True
-        if told.rejected is not None:
-            self.lives[claim.key].begins(seen.number_in_all + 1, told.rejected)
+        self._looks_whether_anew(seen, after)
+        if after.life.rejected_at is not None and after.life.rejected_at != claim.life.rejected_at:
+            self.lives[claim.key].rejected(seen.number_in_all + 1, after.life.rejected_at)
         if seen.effect_at is not None:
             self.fail("released after its effect: the next one would repeat it")
         if seen.interrupted:
@@ -193,7 +204,8 @@ class Unwatched(Oracle):
     ) -> None: ...
     def deleted_record(self, key: JobKey) -> None: ...
     def completed(self, claim: Claim, answer: Answer, record: Record) -> None: ...
-    def counted(self, claim: Claim) -> None: ...
-    def released(self, claim: Claim, told: spec.Released) -> None: ...
+    def asked_to_count(self, claim: Claim) -> None: ...
+    def counted(self, claim: Claim, after: Record) -> None: ...
+    def released(self, claim: Claim, told: spec.Released, change: Transition) -> None: ...
     def write_refused(self, claim: Claim) -> None: ...
     def renewed(self, claim: Claim, record: Record) -> None: ...

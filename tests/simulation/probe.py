@@ -7,8 +7,9 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.job import Job
 from domain.job_factory import JobFactory
+from domain.life import Life
 from domain.operation import Operations
-from domain.record import Acquired, Claim, Record, RunCount, Status
+from domain.record import Acquired, Claim, Record, Status
 from tests.simulation.oracle import Unwatched
 from tests.simulation.store import WorkerStore
 from tests.simulation.tries import Unbounded
@@ -65,20 +66,23 @@ class Probe(Worker):
             case 0:
                 self.store.complete(claim, chance.choice((Answer("1"), Answer("null"), Answer("null", "too large"))))
             case 1:
-                runs = chance.choice(tuple(RunCount))
                 self.store.release(
                     claim,
                     chance.choice(("OSError", "")),
                     forget_payload=chance.random() < 0.3,
-                    runs=RunCount.SAME if runs is RunCount.UNDONE and not claim.runs else runs,
-                    rejected=chance.choice((None, "m1", "m2")),
+                    life=chance.choice((None, self._life(claim))),
                 )
             case 2:
                 self.store.renew(claim, timedelta(seconds=chance.choice((1, 6))))
             case 3:
-                self.store.begin(claim, anew=chance.random() < 0.5)
+                self.store.begin(claim, self._life(claim))
             case _:
                 self.store.find(claim.key)
+
+    def _life(self, claim: Claim) -> Life:
+        chance = self.world.chance
+        rejected_at = chance.choice((None, self.clock.now()))
+        return Life(claim.life.number, chance.randint(0, 6), chance.randint(0, 2), rejected_at)
 
     def _job(self) -> Job:
         chance = self.world.chance

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from domain.answer import Answer
 from domain.errors import LeaseLostError
 from domain.job import Job
-from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, RunCount, Status
+from domain.life import Life
+from domain.record import RELEASED, Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, Record, Status
 
 type Result = ClaimAnswer | Record | Exception | None
 
@@ -29,12 +30,11 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """What a release was told. `runs` is how the number of runs changes, `rejected` the message rejected with it."""
+    """What a release was told. `life` is what is counted then; None: the attempt was no run."""
 
     error: str
     forget_payload: bool
-    runs: RunCount
-    rejected: str | None
+    life: Life | None
 
 
 def _lease_is_over(record: Record, now: datetime) -> bool:
@@ -63,13 +63,15 @@ def claim(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | Non
         if result.verified != _is_comparable(before, job):
             return f"the payloads were compared, or were not: {result}"
         return _unchanged(seen)
+    if before.released_by == owner:
+        return _unchanged(seen) or (None if isinstance(result, Busy) else f"it landed after its release: {result}")
     if _lease_is_over(before, now):
         return _taken(seen, job, owner, lease)
     if before.owner == owner and before.fingerprint == job.fingerprint:
         if not isinstance(result, Acquired) or result.claim.attempt != before.attempts:
             return f"a claim did not recognise itself: {result}"
-        if (result.claim.runs, result.rejected) != (before.runs, before.rejected):
-            return f"a claim that recognised itself has another number of runs: {result}"
+        if result.claim.life != before.life:
+            return f"a claim that recognised itself has another count of runs: {result}"
         return _unchanged(seen)
     if not isinstance(result, Busy) or result.until != before.lease_until:
         return f"expected Busy until {before.lease_until}, got {result}"
@@ -97,13 +99,12 @@ def _taken(seen: Transition, job: Job, owner: str, lease: timedelta) -> str | No
         known = (before.first_seen, before.epoch) if before else (now, 1)
         if (after.first_seen, after.epoch) != known or after.last_seen != now or result.claim.epoch != after.epoch:
             return f"first or last time seen, or the epoch: {after} after {before}"
-    is_new_life = before is None or is_forgotten(before, now)
-    life = (0, None) if before is None or is_new_life else (before.runs, before.rejected)
-    if not life == (after.runs, after.rejected) == (result.claim.runs, result.rejected):
-        return f"runs and rejected message: expected {life}, got {after} and {result}"
-    was_left = before is not None and not is_new_life and before.lease_until != RELEASED
-    if result.after_lapse != was_left:
-        return f"the attempt before was ended, or was not: {result} after {before}"
+    life = before.life if before else Life()
+    if before is not None and is_forgotten(before, now):
+        life = Life(life.number + 1)
+    life = replace(life, unended=life.unended + 1)
+    if not life == after.life == result.claim.life or after.released_by is not None:
+        return f"the count of runs: expected {life}, got {after} and {result}"
     if result.verified != (before is None or is_forgotten(before, now) or _is_comparable(before, job)):
         return f"the payloads were compared, or were not: {result}"
     return None
@@ -140,10 +141,11 @@ def _refused(seen: Transition) -> str | None:
 def complete(seen: Transition, held: Claim, answer: Answer) -> str | None:
     before = seen.before
     if before is not None and _is_held(before, held):
-        ends = seen.now + seen.retention
-        return _lands(
-            seen, replace(before, status=Status.COMPLETED, answer=answer, expires_at=ends, last_seen=seen.now)
+        ends, life = seen.now + seen.retention, Life(before.life.number)
+        expected = replace(
+            before, status=Status.COMPLETED, answer=answer, expires_at=ends, last_seen=seen.now, life=life
         )
+        return _lands(seen, expected)
     if before is not None and (before.status, before.owner, before.attempts) == (
         Status.COMPLETED,
         held.owner,
@@ -153,36 +155,36 @@ def complete(seen: Transition, held: Claim, answer: Answer) -> str | None:
     return _refused(seen)
 
 
-def begin(seen: Transition, held: Claim, anew: bool) -> str | None:
+def begin(seen: Transition, held: Claim, life: Life) -> str | None:
     before = seen.before
     if before is None or not _is_held(before, held):
         return _refused(seen)
-    if before.runs != held.runs:  # it landed before, or an operator set the count back
-        return _repeated(seen)
-    expected = replace(before, runs=1, rejected=None) if anew else replace(before, runs=before.runs + 1)
-    return _lands(seen, expected)
+    return _lands(seen, _counted(before, held, life))
+
+
+def _counted(before: Record, held: Claim, life: Life) -> Record:
+    """What an attempt counts is written to the life in which it was claimed, or not at all."""
+    return replace(before, life=life) if before.life.number == held.life.number else before
 
 
 def release(seen: Transition, held: Claim, told: Released) -> str | None:
     before = seen.before
     if before is not None and _is_held(before, held):
-        is_first = told.runs is RunCount.FIRST
-        changes = {RunCount.SAME: 0, RunCount.ONE_MORE: 1, RunCount.UNDONE: -1}
+        unrun = replace(held.life, unended=max(0, held.life.unended - 1))
         expected = replace(
-            before,
+            _counted(before, held, told.life or unrun),
             owner=None,
+            released_by=held.owner,
             lease_until=RELEASED,
             last_error=told.error or before.last_error,
             fingerprint=None if told.forget_payload else before.fingerprint,
             last_seen=seen.now,
-            runs=1 if is_first else before.runs + changes[told.runs],
-            rejected=told.rejected or (None if is_first else before.rejected),
         )
         return _lands(seen, expected)
-    if (
-        before is not None
-        and before.status is Status.IN_PROGRESS
-        and (before.owner, before.lease_until, before.attempts) == (None, RELEASED, held.attempt)
+    if before is not None and (before.released_by, before.lease_until, before.attempts) == (
+        held.owner,
+        RELEASED,
+        held.attempt,
     ):
         return _repeated(seen)
     return _refused(seen)

@@ -10,7 +10,8 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
 from domain.identity import JobKey
 from domain.job import Job
-from domain.record import Acquired, Claim, ClaimAnswer, Record, RunCount
+from domain.life import Life
+from domain.record import Acquired, Claim, ClaimAnswer, Record
 from tests.simulation import spec
 from tests.simulation.backends import Backend, Do
 from tests.simulation.oracle import Oracle
@@ -60,36 +61,29 @@ class WorkerStore:
             self.oracle.fail("an answer is larger than the store takes")
         self._write("complete", claim, lambda store: store.complete(claim, answer), check)
 
-    def begin(self, claim: Claim, *, anew: bool) -> None:
+    def begin(self, claim: Claim, life: Life) -> None:
         def check(seen: Transition) -> str | None:
-            wrong = spec.begin(seen, claim, anew)
-            if wrong is None and seen.result is None:
-                self.oracle.counted(claim)
+            wrong = spec.begin(seen, claim, life)
+            if wrong is None and seen.result is None and seen.after is not None:
+                self.oracle.counted(claim, seen.after)
             return wrong
 
-        self._write("begin", claim, lambda store: store.begin(claim, anew=anew), check)
+        self.oracle.asked_to_count(claim)
+        self._write("begin", claim, lambda store: store.begin(claim, life), check)
 
-    def release(
-        self,
-        claim: Claim,
-        error: str,
-        *,
-        forget_payload: bool = False,
-        runs: RunCount = RunCount.SAME,
-        rejected: str | None = None,
-    ) -> None:
-        told = Released(error, forget_payload, runs, rejected)
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
+        told = Released(error, forget_payload, life)
 
         def check(seen: Transition) -> str | None:
             wrong = spec.release(seen, claim, told)
-            if wrong is None and seen.result is None:
-                self.oracle.released(claim, told)
+            if wrong is None and seen.result is None and seen.before != seen.after:
+                self.oracle.released(claim, told, seen)
             return wrong
 
         self._write(
             "release",
             claim,
-            lambda store: store.release(claim, error, forget_payload=forget_payload, runs=runs, rejected=rejected),
+            lambda store: store.release(claim, error, forget_payload=forget_payload, life=life),
             check,
         )
 

@@ -21,8 +21,6 @@ class Tries:
     first_at: datetime
     last_try: datetime | None
     failed_at: datetime | None = None
-    was_set: bool = False
-    """The clock, between two tries: the next one may be late by it."""
 
     def ends(self, name: str) -> datetime | None:
         """From then on nothing is tried again. Without a deadline a completion has one lease length."""
@@ -43,7 +41,7 @@ class StoreTries:
         if tries.number >= MOST and name != "complete":
             raise Violation(f"{name}: tried more than {tries.number} times")
         ends = tries.ends(name)
-        if ends is not None and tries.failed_at is not None and tries.failed_at >= ends and not tries.was_set:
+        if ends is not None and tries.failed_at is not None and tries.failed_at >= ends:
             raise Violation(f"{name}: tried again though its time was over")
         if tries.failed_at is not None and tries.failed_at >= now:
             raise Violation(f"{name}: tried again without a pause")
@@ -53,11 +51,12 @@ class StoreTries:
         self.known[name, owner].failed_at = now
 
     def shift(self, owners: set[str], by: timedelta) -> None:
-        """The clock of these was set: what they tried last is that much later by it."""
+        """The clock of these was set. The time in which they try is not measured by it."""
         for (_, owner), tries in self.known.items():
-            if owner in owners and tries.failed_at is not None:
-                tries.failed_at += by
-                tries.was_set = True
+            if owner in owners:
+                tries.first_at += by
+                tries.last_try = tries.last_try and tries.last_try + by
+                tries.failed_at = tries.failed_at and tries.failed_at + by
 
     def answered(self, name: str, owner: str) -> None:
         self.known.pop((name, owner), None)

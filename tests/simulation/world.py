@@ -38,6 +38,9 @@ class Violation(BaseException):
 class Process:
     """What lives and dies as one: a sandbox, a worker. Its tasks stop for good when it is killed."""
 
+    counts_runs = True
+    """Whether the limit on runs is on its own."""
+
     def __init__(self, skew: int = 0) -> None:
         self.skew = skew
         self.skews = skew, skew

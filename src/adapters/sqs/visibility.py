@@ -18,6 +18,9 @@ OUTAGE_BACKOFF: Final = timedelta(seconds=60)
 FIRST_LOOK: Final = timedelta(seconds=1)
 """How soon a duplicate of a running job looks whether it is done. The wait doubles with each receive."""
 
+LONGEST_INVOCATION: Final = timedelta(minutes=16)
+"""Of Lambda, with a grace: a lease that is held for longer is renewed."""
+
 LONGEST_INVISIBLE: Final = timedelta(hours=12)
 """SQS counts it from the receive, extensions included."""
 
@@ -29,9 +32,8 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
     """When a message that is not done comes back.
 
     A deferred one after 1, 2, 4, ... s by its receives, so that it is answered within about twice the time of the job
-    that it met, and no later than that job's lease ends. Where the lease was renewed for long, a look may be later, by
-    half the time for which the job has run: each end of a lease would else use up a receive. In 12 hours that is about
-    20.
+    that it met, and no later than that job's lease ends. Where the job has run for longer than a Lambda may, its lease
+    is renewed, and a look may be later by half of that time: each end of a lease would else use up a receive.
     A failed one comes back after its backoff.
     """
     again = now + backoff(receives, FIRST_BACKOFF, LONGEST_BACKOFF, jitter)
@@ -39,7 +41,10 @@ def visible_again(outcome: Deferred | Failed, receives: int, now: datetime, jitt
         case Deferred(until, since):
             doubled = backoff(receives, FIRST_LOOK, LONGEST_INVISIBLE, jitter)
             has_run = timedelta(0) if since is None else now - since
-            return now + min(doubled, max(until + timedelta(seconds=1) - now, has_run / 2))
+            latest = until + timedelta(seconds=1) - now
+            if has_run > LONGEST_INVOCATION:
+                latest = max(latest, has_run / 2)
+            return now + min(doubled, max(latest, timedelta(0)))
         case Failed(Failure.NOT_STARTED):
             return soon(now, jitter)
         case Failed(Failure.STORE_UNAVAILABLE):
