@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -186,23 +187,36 @@ class Found:
     example: str
 
 
-def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
-    """Run the simulator on a source with this bug. The copy goes afterwards."""
+@contextmanager
+def source_with(bug: Bug | None) -> Iterator[Path]:
+    """A copy of the source with this bug, or with none. It goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="onejob-planted-") as folder:
         source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        path = source / bug.file
-        text = path.read_text()
-        if text.count(bug.old) != 1:
-            raise ValueError(f"{bug.name}: what it replaces stands {text.count(bug.old)} times in {bug.file}")
-        path.write_text(text.replace(bug.old, bug.new))
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("*.pyc.*"))
+        if bug is not None:
+            path = source / bug.file
+            text = path.read_text()
+            if text.count(bug.old) != 1:
+                raise ValueError(f"{bug.name}: what it replaces stands {text.count(bug.old)} times in {bug.file}")
+            path.write_text(text.replace(bug.old, bug.new))
+        yield source
+
+
+def environment_of(source: Path) -> dict[str, str]:
+    """Of a process that imports that source."""
+    return {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
+    """Run the simulator on a source with this bug."""
+    with source_with(bug) as source:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "tests.simulation", "--json", "--seeds", str(seeds)),
                 *("--backend", bug.backend, "--processes", str(processes)),
             ],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+            env=environment_of(source),
             capture_output=True,
             text=True,
         )
