@@ -79,9 +79,14 @@ work-proof jobs="10000" seed="1":
 simulate seeds="20000" *options:
     uv run --frozen python -m tests.simulation --seeds {{ seeds }} {{ options }}
 
-# does the simulator find the bugs planted in a copy of the source? With a number: in how many of so many seeds
-planted seeds="":
+# is every bug that is planted in a copy of the source found: by its near tests, and by the simulator? With a number: in
+# how many of so many seeds
+planted seeds="": planted-near
     uv run --frozen python -m tests.simulation.planted {{ if seeds == "" { "" } else { "--seeds " + seeds } }}
+
+# just those that near tests must find (about a minute); with words the bugs whose names have one of them
+planted-near *words:
+    uv run --frozen python -m tests.planted.near {{ words }}
 
 # requests made from its OpenAPI document against `onejob serve`, so many of a kind (CI: 10): no error of the server, no
 # answer that the document does not have, nothing taken that it forbids

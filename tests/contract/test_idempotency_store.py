@@ -172,6 +172,27 @@ def test_fingerprints_of_different_schemes_match(harness: Harness) -> None:
     assert claim(harness, "b", OTHER_SCHEME) == Completed(ANSWER, verified=False)
 
 
+def test_a_scheme_is_the_whole_name_before_the_colon(harness: Harness) -> None:
+    """One scheme may begin as another does: `v1` without an ignore list, `v1-…` with one, `v10` some day."""
+
+    def payload(job_id: str, scheme: str, digest: str) -> Job:
+        return replace(job(job_id), fingerprint=f"{scheme}:{digest}")
+
+    for number, (old, new) in enumerate(
+        [("v1", "v10"), ("v10", "v1"), ("v1", "v1-a"), ("v1-a", "v1"), ("v1-a", "v1-b")]
+    ):
+        what, other = payload(f"{number}", old, "1"), payload(f"{number}", new, "2")
+        end = harness.clock.now() + LEASE
+        acquire(harness, what=what)
+        assert claim(harness, "b", other) == Busy(end, verified=False)
+        harness.clock.time = end + INSTANT
+        assert claim(harness, "b", payload(f"{number}", old, "2")) == Mismatch()
+        taken = Claim(what.key, "b", 2)
+        assert claim(harness, "b", other) == Acquired(taken, None, verified=False)
+        harness.store.complete(taken, ANSWER)
+        assert claim(harness, "c", what) == Completed(ANSWER, verified=False)
+
+
 def test_a_lapsed_record_of_another_scheme_is_taken_over(harness: Harness) -> None:
     acquire(harness)
     harness.clock.time += LEASE + INSTANT

@@ -1,6 +1,8 @@
 """The limit on runs: what counts as one, what ends a life, and that only runs that began exhaust a job."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from domain.attempt import Attempt
 from domain.delivery import Delivery
-from domain.errors import LeaseLostError, PermanentError
+from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.life import Life
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected
@@ -213,6 +215,32 @@ def test_a_run_that_was_counted_and_is_prevented_counts_no_more(takes: Any, outc
     assert queue.receive(within=20) == outcome
     assert (queue.record.life, queue.record.owner) == (Life(unended=1), None)
     assert not queue.bench.runs
+
+
+def test_a_prevented_run_that_could_not_be_counted_is_not_taken_back() -> None:
+    queue = Queue()
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+
+    def slow_to_fail(claim: Claim, life: Life) -> None:
+        queue.bench.clock.advance(seconds=10)
+        raise StoreUnavailableError
+
+    queue.bench.store.begin = slow_to_fail  # type: ignore[method-assign]
+    assert queue.receive(within=20) == Failed(Failure.NOT_STARTED)
+    assert queue.record.life.runs == 0
+
+
+def test_a_prevented_run_that_was_to_be_counted_at_its_end_is_not_taken_back() -> None:
+    queue = Queue()
+
+    @contextmanager
+    def slow_to_begin(*_: object) -> Iterator[None]:
+        queue.bench.clock.advance(seconds=20)
+        yield
+
+    queue.bench.service = replace(queue.bench.service, heartbeat=slow_to_begin)
+    assert queue.receive(within=20) == Failed(Failure.NOT_STARTED)
+    assert queue.record.life.runs == 0
 
 
 def test_deferrals_exhaust_nothing() -> None:

@@ -518,6 +518,27 @@ def test_without_a_deadline_a_completion_is_tried_for_one_lease() -> None:
     assert timedelta(seconds=59) <= bench.clock.now() - start <= LEASE
 
 
+def test_without_a_deadline_a_completion_is_tried_for_one_lease_after_the_operation() -> None:
+    """However long it ran: its lease was renewed."""
+    ended: list[datetime] = []
+
+    def run(job: Job, attempt: Attempt) -> object:
+        bench.clock.advance(seconds=300)
+        ended.append(bench.clock.now())
+        return None
+
+    bench = Bench(run, complete=["fails"] * 1000)
+    assert bench.deliver(within=None) == Failed(Failure.COMPLETION_LOST, "StoreUnavailableError")
+    assert timedelta(seconds=59) <= bench.clock.now() - ended[0] <= LEASE
+
+
+def test_a_completion_is_tried_until_the_deadline_though_the_lease_was_shorter() -> None:
+    bench = Bench(complete=["fails"] * 1000)
+    start = bench.clock.now()
+    assert bench.deliver(within=300) == Failed(Failure.COMPLETION_LOST, "StoreUnavailableError")
+    assert timedelta(seconds=294) <= bench.clock.now() - start <= timedelta(seconds=295)
+
+
 def test_an_answer_that_comes_after_the_margin_is_still_tried_once() -> None:
     def run(job: Job, attempt: Attempt) -> object:
         late.clock.advance(seconds=28)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -191,6 +192,14 @@ BUGS: Final = (
     Bug("SQLite: one's piece is taken for another's", GROUP_COMMIT, "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting, []\n", "            if not entry.done:\n                with self._line:\n                    batch, self._waiting = self._waiting[:1], self._waiting[1:]\n", "sqlite"),
     Bug("SQLite: a claim is judged before its turn", SQLITE, "            seen = judge(old, job, owner, now)\n            if not isinstance(seen, Free):\n                return seen\n            new = ", "            new = ", "sqlite"),
     Bug("SQLite: no owner in the fence", SQLITE, "status = 'INPROGRESS' AND owner = ? AND attempts = ?\"", "status = 'INPROGRESS' AND (owner = ? OR owner IS NOT NULL) AND attempts = ?\"", "sqlite"),
+    Bug("the limit counts attempts", SERVICE, "        before = 0 if anew else acquired.claim.runs\n", "        before = 0 if anew else acquired.claim.attempt - 1\n"),
+    Bug("the mark of the rejected message is ignored", SERVICE, "        anew = acquired.rejected is not None and not is_the_rejected_one\n", "        anew = acquired.rejected is not None\n"),
+    Bug("another message counts on after a rejection", SERVICE, "        anew = acquired.rejected is not None and not is_the_rejected_one\n", "        anew = False\n"),
+    Bug("a run after a lapse is not counted first", SERVICE, "        count_first = acquired.after_lapse or before + 1 >= limit\n", "        count_first = before + 1 >= limit\n"),
+    Bug("the last run is not counted first", SERVICE, "        count_first = acquired.after_lapse or before + 1 >= limit\n", "        count_first = acquired.after_lapse\n"),
+    Bug("a completion is tried until the first lease's end", SERVICE, "        last_try = run.last_try or self.clock.now() + run.lease\n", "        last_try = run.last_try or run.lease_end\n"),
+    Bug("rejected though its release did not land", SERVICE, "            if isinstance(outcome, Rejected):\n                return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)\n", ""),
+    Bug("runs are kept past the retention", RECORD, "        runs=old.runs if old and same_life else 0,\n", "        runs=old.runs if old else 0,\n"),
 )  # fmt: skip
 
 
@@ -204,23 +213,36 @@ class Found:
     example: str
 
 
-def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
-    """Run the simulator on a source with this bug. The copy goes afterwards."""
+@contextmanager
+def source_with(bug: Bug | None) -> Iterator[Path]:
+    """A copy of the source with this bug, or with none. It goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="onejob-planted-") as folder:
         source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        path = source / bug.file
-        text = path.read_text()
-        if text.count(bug.old) != 1:
-            raise ValueError(f"{bug.name}: what it replaces stands {text.count(bug.old)} times in {bug.file}")
-        path.write_text(text.replace(bug.old, bug.new))
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("*.pyc.*"))
+        if bug is not None:
+            path = source / bug.file
+            text = path.read_text()
+            if text.count(bug.old) != 1:
+                raise ValueError(f"{bug.name}: what it replaces stands {text.count(bug.old)} times in {bug.file}")
+            path.write_text(text.replace(bug.old, bug.new))
+        yield source
+
+
+def environment_of(source: Path) -> dict[str, str]:
+    """Of a process that imports that source."""
+    return {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
+    """Run the simulator on a source with this bug."""
+    with source_with(bug) as source:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "tests.simulation", "--json", "--seeds", str(seeds)),
                 *("--backend", bug.backend, "--processes", str(processes)),
             ],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+            env=environment_of(source),
             capture_output=True,
             text=True,
         )

@@ -8,6 +8,7 @@ import pytest
 
 from adapters.sqs import batch
 from domain.record import Record
+from tests.planted.near import NEAR
 from tests.simulation import planted
 from tests.simulation.__main__ import EXPECTED, Tally, chunk
 from tests.simulation.backends import memory_backend
@@ -90,7 +91,9 @@ def test_every_planted_bug_has_its_place() -> None:
     for bug in BUGS:
         assert (ROOT / "src" / bug.file).read_text().count(bug.old) == 1, bug.name
     assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20
-    assert f"{len(BUGS)} bugs planted" in (ROOT / "README.md").read_text()
+    both = {*BUGS, *(one.bug for one in NEAR)}
+    assert len({bug.name for bug in both}) == len(both)
+    assert f"{len(both)} bugs planted" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

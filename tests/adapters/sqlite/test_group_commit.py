@@ -30,6 +30,49 @@ def rows(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT n FROM t ORDER BY n")]
 
 
+def run_together(group: GroupCommit, *works: "object") -> list[object]:
+    """The value or the error of each, in one transaction and in this order: they line up behind a first one."""
+    begun, go, told = Event(), Event(), dict[int, object]()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        begun.set()
+        assert go.wait(10)
+
+    def run(number: int) -> None:
+        try:
+            told[number] = group.run(works[number])  # type: ignore[arg-type]
+        except Exception as error:
+            told[number] = error
+
+    threads = [Thread(target=group.run, args=(slow,))]
+    threads[0].start()
+    assert begun.wait(10)
+    for number in range(len(works)):
+        threads.append(Thread(target=run, args=(number,)))
+        threads[-1].start()
+        while len(group._waiting) <= number:
+            pass
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    return [told[number] for number in range(len(works))]
+
+
+def refused_where(number: int) -> "object":
+    """As a store refuses what it finds taken."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        if number in rows(connection):
+            raise LookupError(f"{number} is taken")
+
+    return work
+
+
+def found(number: int) -> "object":
+    """As a store answers from what it finds."""
+    return lambda connection: f"{number} is there" if number in rows(connection) else None
+
+
 def test_work_is_committed_when_its_value_is_given(connection: sqlite3.Connection) -> None:
     group = GroupCommit(connection)
     assert group.run(insert(1)) == 1  # type: ignore[arg-type]
@@ -127,3 +170,35 @@ def test_an_interrupt_lets_nobody_believe_that_it_landed(connection: sqlite3.Con
         group.run(interrupted)
     assert rows(connection) == []
     assert group.run(insert(2)) == 2  # type: ignore[arg-type]
+
+
+def test_a_refusal_judged_on_rows_that_were_rolled_back_is_not_told(connection: sqlite3.Connection) -> None:
+    group = GroupCommit(connection)
+    group.run(insert(1))  # type: ignore[arg-type]
+    told = run_together(group, insert(5), refused_where(5), insert(1))
+    assert [type(each) for each in told] == [sqlite3.OperationalError] * 3
+    assert rows(connection) == [1]
+
+
+def test_an_answer_judged_on_rows_that_were_rolled_back_is_not_told(connection: sqlite3.Connection) -> None:
+    group = GroupCommit(connection)
+    group.run(insert(1))  # type: ignore[arg-type]
+    told = run_together(group, insert(5), found(5), insert(1))
+    assert [type(each) for each in told] == [sqlite3.OperationalError] * 3
+
+
+def test_a_commit_that_fails_fails_every_piece(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("CREATE TABLE u (n REFERENCES t DEFERRABLE INITIALLY DEFERRED)")
+    group = GroupCommit(connection)
+    told = run_together(group, insert(5), lambda opened: opened.execute("INSERT INTO u VALUES (9)").rowcount, found(5))
+    assert [str(each) for each in told] == ["FOREIGN KEY constraint failed"] * 3
+    assert rows(connection) == []
+    assert group.run(insert(7)) == 7  # type: ignore[arg-type]
+
+
+def test_a_refused_piece_neither_stops_nor_fails_those_that_share_its_commit(connection: sqlite3.Connection) -> None:
+    group = GroupCommit(connection)
+    first, refused, second = run_together(group, insert(5), refused_where(5), insert(6))
+    assert (first, str(refused), second) == (5, "5 is taken", 6)
+    assert rows(connection) == [5, 6]

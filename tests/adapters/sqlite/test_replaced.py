@@ -12,12 +12,13 @@ from unittest.mock import patch
 
 import pytest
 
-from adapters.sqlite import database
+from adapters.sqlite import database, rows, store
 from adapters.sqlite.admin import SQLiteStoreAdmin
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqlite.store import SQLiteIdempotencyStore
 from domain.answer import Answer
 from domain.errors import StoreUnavailableError
+from domain.identity import JobKey
 from domain.ports.store import IdempotencyStore
 from domain.record import Acquired, Record
 from tests.support.clock import FakeClock
@@ -95,6 +96,15 @@ def test_nothing_is_answered_from_a_file_that_is_not_in_its_place(
     for _ in range(2):
         with pytest.raises(StoreUnavailableError, match=REPLACED):
             call(world)
+
+
+def test_what_was_read_while_the_file_was_replaced_is_not_told(world: World) -> None:
+    def read(connection: sqlite3.Connection, key: JobKey) -> Record | None:
+        replaced(world)
+        return rows.read(connection, key)
+
+    with patch.object(store, "read", read), pytest.raises(StoreUnavailableError, match=REPLACED):
+        world.store.find(job("done").key)
 
 
 def test_nothing_is_written_to_a_file_that_is_replaced_while_its_lock_is_waited_for(world: World) -> None:

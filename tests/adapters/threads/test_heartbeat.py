@@ -99,6 +99,53 @@ def test_a_store_that_never_answers_loses_the_lease_by_time() -> None:
         assert bench.lease.lost()
 
 
+def test_a_renewal_counts_from_when_it_was_asked_for_and_not_from_its_answer() -> None:
+    bench = Bench()
+
+    def slow(claim: Claim, lease: timedelta) -> None:
+        bench.memory.renew(claim, lease)
+        bench.clock.advance(seconds=8)
+
+    bench.heartbeat._renew = slow
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
+        bench.beat_after(10)
+        record = bench.memory.find(JOB.key)
+        assert record is not None
+        assert bench.lease.until == record.lease_until
+        bench.clock.advance(seconds=22)
+        assert bench.lease.lost()
+
+
+def test_a_renewal_that_is_cut_at_the_deadline_is_believed_until_there() -> None:
+    bench = Bench()
+    with bench.heartbeat(bench.lease, LENGTH, bench.clock.now() + timedelta(seconds=35), no_limit):
+        assert bench.beat_after(10) == 1
+        record = bench.memory.find(JOB.key)
+        assert record is not None
+        assert bench.lease.until == record.lease_until
+        bench.clock.advance(seconds=25)
+        assert bench.lease.lost()
+
+
+def test_a_renewal_that_was_due_before_the_end_is_not_asked_for_after_it() -> None:
+    """A thread may have taken it, and not yet begun, when the context ends."""
+    bench = Bench()
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
+        bench.clock.advance(seconds=10)
+        taken = bench.heartbeat._beats.pop(bench.clock.monotonic())
+    assert taken is not None
+    bench.heartbeat._beat(taken)
+    assert bench.store.calls["renew"] == 0
+
+
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_wall_clock_that_is_set_before_the_first_renewal_does_not_delay_it(seconds: float) -> None:
+    bench = Bench()
+    bench.clock.step(seconds=seconds)
+    with bench.heartbeat(bench.lease, LENGTH, None, no_limit):
+        assert [bench.beat_after(wait) for wait in (9, 1)] == [0, 1]
+
+
 def test_a_lease_that_is_due_first_wakes_the_thread() -> None:
     clock = SystemClock()
     memory = MemoryIdempotencyStore(clock, timedelta(days=1))

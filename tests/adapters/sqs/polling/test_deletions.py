@@ -74,6 +74,16 @@ def test_only_what_failed_is_asked_again_after_a_pause_that_doubles() -> None:
     assert bench.events.deletion_errors == []
 
 
+def test_what_is_asked_for_again_is_held_until_it_is_deleted() -> None:
+    """Let go, it would be visible again, and received, before it is deleted."""
+    bench = Bench(a=["InternalError"])
+    bench.add("a")
+    bench.deletions.work_off()
+    assert (bench.asked, bench.gone) == ([["a"]], [])
+    bench.after(10)
+    assert bench.gone == ["a"]
+
+
 def test_pauses_between_tries_double() -> None:
     bench = Bench(a=["InternalError"] * 4)
     bench.add("a")

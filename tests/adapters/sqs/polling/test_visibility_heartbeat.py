@@ -111,6 +111,47 @@ def test_letting_go_waits_for_the_extension_that_is_under_way() -> None:
     assert bench.asked == [[("m1", 30)]]
 
 
+def test_letting_go_of_several_waits_for_the_one_that_is_being_extended() -> None:
+    bench = Bench()
+    asked, answered = Event(), Event()
+    hide = bench.try_to_hide
+
+    def slow(timeouts: Sequence[tuple[Message, int]]) -> list[tuple[Message, str]]:
+        asked.set()
+        assert answered.wait(10)
+        return hide(timeouts)
+
+    bench.heartbeat._try_to_hide = slow
+    (first,) = bench.hold(1)
+    bench.clock.advance(seconds=9)
+    (second,) = bench.hold(2)
+    bench.clock.advance(seconds=1)
+    beating = Thread(target=bench.heartbeat.beat)
+    beating.start()
+    assert asked.wait(10)
+    other = Thread(target=bench.heartbeat.let_go, args=([first, second],))
+    other.start()
+    other.join(0.05)
+    still_waits = other.is_alive()
+    answered.set()
+    other.join(10)
+    beating.join(10)
+    assert still_waits
+    assert bench.asked == [[("m1", 30)]]
+
+
+def test_what_is_let_go_before_its_request_begins_is_not_in_it() -> None:
+    bench = Bench()
+    bench.hold(1, 2)
+    bench.clock.advance(seconds=10)
+    with bench.heartbeat._periodic.changed:
+        taken = bench.heartbeat._take()
+        bench.heartbeat._forget("handle-m1")  # what `let_go` does before it waits
+    assert taken is not None
+    bench.heartbeat._extend(taken)
+    assert bench.asked == [[("m2", 30)]]
+
+
 def test_a_failing_extension_is_told_and_tried_again_in_half_the_time() -> None:
     bench = Bench("RequestThrottled", "raises")
     bench.hold(1)
@@ -164,6 +205,20 @@ def test_a_message_that_is_given_a_visibility_is_let_go_first() -> None:
     assert (inner.timeouts, inner.deleted, len(inner.letters)) == ({"m1": 7}, ["m2"], 1)
     bench.beats_after(10)
     assert bench.asked == [[("m2", 30)]]
+
+
+def test_a_visibility_is_set_when_nothing_extends_the_message_any_more() -> None:
+    """An extension that came between would undo it: the message would be back after 30 s."""
+    bench = Bench()
+    first, second, _ = bench.hold(1, 2, 3)
+
+    class SlowQueue(RecordedQueue):
+        def set_visibility(self, timeouts: Sequence[tuple[Message, int]]) -> list[str]:
+            bench.beats_after(10)
+            return super().set_visibility(timeouts)
+
+    HeldQueue(SlowQueue(), bench.heartbeat).set_visibility([(first, 7), (second, 8)])
+    assert bench.asked == [[("m3", 30)]]
 
 
 def test_the_thread_beats_by_itself() -> None:

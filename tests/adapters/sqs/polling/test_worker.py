@@ -67,6 +67,17 @@ def test_at_most_ten_are_received_at_a_time() -> None:
         assert max(poller.queue.asked) == 10
 
 
+def test_what_is_done_is_held_until_it_is_deleted() -> None:
+    with polling(Poller()) as poller:
+        poller.queue.may_delete.clear()
+        poller.queue.send(record("m1", body(1)))
+        until(lambda: poller.behind.runs == ["1"] and not poller.worker._lanes)
+        held = poller.held
+        poller.queue.may_delete.set()
+        assert held == 1
+        until(lambda: poller.held == 0)
+
+
 def test_a_fifo_group_is_one_lane_and_each_message_is_deleted_as_it_is_done() -> None:
     gate = Gate("2")
     with polling(Poller(gate)) as poller:

@@ -1,0 +1,118 @@
+"""The table of what a redrive may do with a letter, row by row: above all that nothing forced comes back as stale."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from adapters.memory import MemoryIdempotencyStore
+from adapters.sqs.dead_letter import ATTRIBUTE
+from adapters.sqs.letters import Letter, note
+from adapters.sqs.message import Message
+from domain.answer import Answer
+from domain.life import Life
+from domain.record import RELEASED, Record, Status
+from entrypoints.cli.dlq_redrive import Redriver
+from entrypoints.cli.redrive_rules import Decision, Verdict, decide
+from tests.support.clock import FakeClock
+from tests.support.jobs import job
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+RETENTION = 28 * DAY
+JOB = job("1", amount=10)
+RUNNING = Record(
+    key=JOB.key,
+    job_id="1",
+    status=Status.IN_PROGRESS,
+    owner="a",
+    attempts=3,
+    lease_until=NOW + timedelta(minutes=1),
+    expires_at=NOW + DAY,
+    fingerprint=JOB.fingerprint,
+    life=Life(runs=2),
+)
+DONE = replace(RUNNING, status=Status.COMPLETED, answer=Answer("1"))
+RECORDS = {
+    "none": None,
+    "over": replace(DONE, expires_at=NOW - DAY),
+    "running": RUNNING,
+    "lapsed": replace(RUNNING, lease_until=NOW - DAY),
+    "released": replace(RUNNING, owner=None, lease_until=RELEASED),
+    "finished": DONE,
+    "finished, another payload": replace(DONE, fingerprint=job("1", amount=11).fingerprint),
+}
+
+
+def letter(age: timedelta, buried: timedelta = timedelta(0)) -> Letter:
+    """Of a job first sent so long ago."""
+    note_text = json.dumps({"reason": "broken", "first_sent": round((NOW - age).timestamp() * 1000)})
+    received = {ATTRIBUTE: {"dataType": "String", "stringValue": note_text}}
+    message = Message("m2", "handle", '{"job_id":"1"}', "arn:aws:sqs:x:0:dead", sent_at=NOW - buried)
+    message = replace(message, attributes=received)
+    return Letter(message, {ATTRIBUTE: {"DataType": "String", "StringValue": note_text}}, note(message))
+
+
+def decided(found: Letter, record: Record | None, *, force: bool) -> Decision:
+    return decide(found, JOB, record, now=NOW, retention=RETENTION, force=force)
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
+def test_a_stale_letter_that_is_forced_is_sent_as_if_it_were_new_whatever_is_on_record(record: Record | None) -> None:
+    """With its age the worker would reject it as stale again."""
+    decision = decided(letter(40 * DAY), record, force=True)
+    assert (decision.send, decision.forget_age) == (True, True)
+    assert decided(letter(40 * DAY), record, force=False) == Decision(Verdict.STALE, send=False)
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
+def test_a_letter_that_is_not_stale_keeps_its_age(record: Record | None, force: bool) -> None:
+    assert not decided(letter(RETENTION), record, force=force).forget_age
+
+
+def test_a_letter_is_as_old_as_the_first_message_of_its_job() -> None:
+    assert decided(letter(40 * DAY, buried=DAY), None, force=False).verdict is Verdict.STALE
+
+
+@pytest.mark.parametrize("scheme", ["v1-abc", "v10", "v2"])
+def test_payloads_that_cannot_be_compared_are_no_mismatch(scheme: str) -> None:
+    record = replace(DONE, fingerprint=f"{scheme}:0")
+    assert decided(letter(DAY), record, force=False) == Decision(Verdict.ANSWERED)
+
+
+@dataclass
+class RecordedSender:
+    """Takes what is sent to SQS."""
+
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    def send_message(self, **request: Any) -> dict[str, str]:
+        self.sent.append(request)
+        return {"MessageId": "m3"}
+
+
+@contextmanager
+def redriver(*, force: bool) -> Iterator[tuple[Redriver, RecordedSender]]:
+    clock, sender = FakeClock(NOW), RecordedSender()
+    records = SimpleNamespace(
+        admin=MemoryIdempotencyStore(clock, RETENTION), clock=clock, settings=SimpleNamespace(retention=RETENTION)
+    )
+    options = SimpleNamespace(force=force, dry_run=False)
+    box = SimpleNamespace(delete=lambda letter: None)
+    made: Any = Redriver(cast(Any, options), cast(Any, box), cast(Any, sender), "https://sqs/q", cast(Any, records))
+    yield made, sender
+
+
+@pytest.mark.parametrize(("age", "kept"), [(40 * DAY, False), (DAY, True)])
+def test_a_forced_redrive_sends_a_stale_letter_without_its_age(age: timedelta, kept: bool) -> None:
+    with redriver(force=True) as (made, sender):
+        assert made.take(letter(age), JOB)["sent"]
+    (request,) = sender.sent
+    facts = json.loads(request["MessageAttributes"][ATTRIBUTE]["StringValue"])
+    assert (facts["reason"], "first_sent" in facts) == ("broken", kept)

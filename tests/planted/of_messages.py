@@ -1,0 +1,87 @@
+"""Planted in what handles messages: visibility, redrives, and the threads that renew and run."""
+
+from typing import Final
+
+from tests.planted.bug import Near
+from tests.simulation.planted import VISIBILITY, Bug
+
+HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
+DELETIONS: Final = "adapters/sqs/polling/deletions.py"
+POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
+REDRIVE: Final = "adapters/sqs/redrive.py"
+RULES: Final = "entrypoints/cli/redrive_rules.py"
+DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
+RENEWALS: Final = "adapters/threads/heartbeat.py"
+PERIODIC: Final = "adapters/threads/periodic.py"
+POOL: Final = "adapters/threads/pool.py"
+CREW: Final = "adapters/threads/crew.py"
+
+_HEARTBEAT: Final = "tests/adapters/sqs/polling/test_visibility_heartbeat.py"
+_DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
+_WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
+_REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
+_RULES: Final = "tests/entrypoints/test_redrive_rules.py"
+_VISIBILITY: Final = "tests/adapters/sqs/test_visibility.py"
+_RENEWALS: Final = "tests/adapters/threads/test_heartbeat.py"
+_LEASES: Final = "tests/adapters/threads/test_many_leases.py"
+_PERIODIC: Final = "tests/adapters/threads/test_periodic.py"
+_POOL: Final = "tests/adapters/threads/test_pool.py"
+_CREW: Final = "tests/adapters/threads/test_crew.py"
+
+_LET_GO_FIRST: Final = f"{_HEARTBEAT}::test_a_visibility_is_set_when_nothing_extends_the_message_any_more"
+_STALE: Final = f"{_RULES}::test_a_stale_letter_that_is_forced_is_sent_as_if_it_were_new_whatever_is_on_record"
+_YOUNG: Final = f"{_RULES}::test_a_letter_that_is_not_stale_keeps_its_age"
+_FORGOTTEN: Final = f"{_REDRIVE}::test_an_age_that_is_forgotten_is_forgotten_wherever_it_stands"
+_DUPLICATE: Final = f"{_VISIBILITY}::test_a_duplicate_of_a_running_job_looks_again_after_1_2_4_seconds"
+_NO_LONGER: Final = f"{_LEASES}::test_no_renewal_reaches_beyond_the_deadline_and_what_hangs_is_told_once"
+
+NEAR: Final = (
+    # a visibility that is set while the message is still extended
+    Near(Bug("a visibility is set before the message is let go", HEARTBEAT, "        self._heartbeat.let_go([message for message, _ in timeouts])\n        return self._queue.set_visibility(timeouts)\n", "        failed = self._queue.set_visibility(timeouts)\n        self._heartbeat.let_go([message for message, _ in timeouts])\n        return failed\n"), (_LET_GO_FIRST,)),
+    Near(Bug("of the messages that get a visibility one is let go", HEARTBEAT, "[message for message, _ in timeouts])\n", "[message for message, _ in timeouts[:1]])\n"), (_LET_GO_FIRST,)),
+    Near(Bug("the wrong receipt is let go", HEARTBEAT, "            for handle in handles:\n                self._forget(handle)\n", "            for handle in sorted(self._held)[-len(handles) :]:\n                self._forget(handle)\n"), (f"{_HEARTBEAT}::test_what_was_let_go_is_extended_no_more",)),
+    Near(Bug("an extension that is under way is not waited for", HEARTBEAT, "            self._answered.wait_for(lambda: not handles & self._asked)\n", "            pass\n"), (f"{_HEARTBEAT}::test_letting_go_waits_for_the_extension_that_is_under_way",)),
+    Near(Bug("an extension is waited for only where all are under way", HEARTBEAT, "lambda: not handles & self._asked)", "lambda: not handles <= self._asked)"), (f"{_HEARTBEAT}::test_letting_go_of_several_waits_for_the_one_that_is_being_extended",)),
+    Near(Bug("what is let go while it waits for its request is extended", HEARTBEAT, "                held = [one for one in batch if self._is_held(one)]\n", "                held = list(batch)\n"), (f"{_HEARTBEAT}::test_what_is_let_go_before_its_request_begins_is_not_in_it",)),
+    Near(Bug("what was let go is waited for again after its extension", HEARTBEAT, "                if not self._is_held(held):  # it was deleted meanwhile\n                    continue\n", ""), (f"{_HEARTBEAT}::test_a_message_that_was_deleted_while_it_was_extended_is_no_failure",)),
+    Near(Bug("a message whose deletion is tried again is let go", DELETIONS, "        self._gone([one.message for one in due if one not in again])\n", "        self._gone([one.message for one in due])\n"), (f"{_DELETIONS}::test_what_is_asked_for_again_is_held_until_it_is_deleted",)),
+    Near(Bug("what is done is let go before it is deleted", POLL_WORKER, "[place.message for place in lane.places if not isinstance(place.end, Done)])\n            with", "[place.message for place in lane.places])\n            with"), (f"{_WORKER}::test_what_is_done_is_held_until_it_is_deleted",)),
+    Near(Bug("a message is extended beyond its attempt's time", HEARTBEAT, "        return last if self.bound is None else min(last, self.bound)\n", "        return last\n"), (f"{_HEARTBEAT}::test_a_message_is_extended_no_further_than_its_attempt_may_take_and_that_is_not_called_too_long",)),
+    # a forced redrive of a stale letter that keeps its age
+    Near(Bug("a forced letter without a record keeps its age", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale)\n    is_live", "        return Decision(Verdict.RUNS)\n    is_live"), (_STALE,)),
+    Near(Bug("a forced letter of a released job keeps its age", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale, restart=has_runs)\n", "        return Decision(Verdict.RUNS, restart=has_runs)\n"), (_STALE,)),
+    Near(Bug("a forced letter of a running job keeps its age", RULES, "Decision(Verdict.WAITS, forget_age=is_stale, ", "Decision(Verdict.WAITS, "), (_STALE,)),
+    Near(Bug("a forced letter of a finished job keeps its age", RULES, "    if force:\n        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)\n", "    if force:\n        return Decision(Verdict.RUNS, forget=True)\n"), (_STALE,)),
+    Near(Bug("a forced letter of another payload keeps its age", RULES, "            return Decision(Verdict.MISMATCH, send=False)\n        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)\n", "            return Decision(Verdict.MISMATCH, send=False)\n        return Decision(Verdict.RUNS, forget=True)\n"), (_STALE,)),
+    Near(Bug("every letter without a record loses its age", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale)\n    is_live", "        return Decision(Verdict.RUNS, forget_age=True)\n    is_live"), (_YOUNG,)),
+    Near(Bug("whatever is forced loses its age", RULES, "    is_stale = sent is not None and now - sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n", "    is_stale = sent is not None and now - sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n    is_stale = force\n"), (_YOUNG,)),
+    Near(Bug("a letter is stale by the time of its own message", RULES, "    sent = letter.first_sent\n", "    sent = letter.message.sent_at\n"), (f"{_RULES}::test_a_letter_is_as_old_as_the_first_message_of_its_job",)),
+    Near(Bug("payloads of two schemes are another payload", RULES, "comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint", "record.fingerprint not in (None, job.fingerprint)"), (f"{_RULES}::test_payloads_that_cannot_be_compared_are_no_mismatch",)),
+    Near(Bug("an age stays in the note that is written anew", REDRIVE, "if name != \"first_sent\"}", "if name != \"sent\"}"), (_FORGOTTEN,)),
+    Near(Bug("an age stays where the note does not fit", REDRIVE, "        attributes.pop(ATTRIBUTE, None)\n", ""), ("tests/adapters/sqs/test_redrive_size.py::test_a_note_that_is_longer_when_it_is_written_anew_is_left_out",)),
+    Near(Bug("an age is not told where SQS moved the message", REDRIVE, "    elif ATTRIBUTE not in attributes and letter.first_sent is not None:\n", "    elif ATTRIBUTE in attributes and letter.first_sent is not None:\n"), ("tests/adapters/sqs/test_redrive_size.py::test_the_age_is_added_as_long_as_it_fits",)),
+    Near(Bug("an age is forgotten where it is not asked for", REDRIVE, "    if forget_age:\n", "    if ATTRIBUTE in attributes:\n"), (f"{_REDRIVE}::test_an_age_that_is_not_to_be_forgotten_goes_with_the_message",)),
+    Near(Bug("a redrive does not pass on that the age is to be forgotten", DLQ_REDRIVE, "epoch=epoch, forget_age=decision.forget_age)", "epoch=epoch)"), (f"{_RULES}::test_a_forced_redrive_sends_a_stale_letter_without_its_age",)),
+    # a lease that is believed in longer than the store keeps it
+    Near(Bug("a renewal counts from its answer", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(Moment.of(self._clock), length)\n"), (f"{_RENEWALS}::test_a_renewal_counts_from_when_it_was_asked_for_and_not_from_its_answer",)),
+    Near(Bug("a shortened renewal is believed to be a full one", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(asked, beat.length)\n"), (f"{_RENEWALS}::test_a_renewal_that_is_cut_at_the_deadline_is_believed_until_there",)),
+    Near(Bug("a renewal near the deadline is a full one", RENEWALS, "        length = beat.length if beat.end is None else min(beat.length, beat.end - asked.monotonic)\n", "        length = beat.length\n"), (_NO_LONGER,)),
+    Near(Bug("a renewal that failed is believed", RENEWALS, "            return beat.length / (2 * BEATS_PER_LEASE)\n", "            beat.lease.extend(asked, length)\n            return beat.length / (2 * BEATS_PER_LEASE)\n"), (f"{_RENEWALS}::test_a_store_that_never_answers_loses_the_lease_by_time",)),
+    # when a deferred message comes back
+    Near(Bug("a deferred message is not back at the lease's end", VISIBILITY, "            return min(now + doubled, max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))\n", "            return now + max(doubled, timedelta(0))\n"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(Bug("a deferred message's wait does not double", VISIBILITY, "            doubled = backoff(receives, FIRST_LOOK,", "            doubled = backoff(1, FIRST_LOOK,"), (_DUPLICATE,)),
+    Near(Bug("a lease that is renewed uses up a receive at each end of it", VISIBILITY, "max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))", "until + timedelta(seconds=1))"), (f"{_VISIBILITY}::test_a_duplicate_of_a_job_of_12_hours_uses_up_few_receives",)),
+    Near(Bug("a visibility reaches beyond SQS's 12 hours", VISIBILITY, "ceil(min(visible_at - now, longest).total_seconds())", "ceil((visible_at - now).total_seconds())"), (f"{_VISIBILITY}::test_a_message_is_never_invisible_for_more_than_12_hours_from_its_receive",)),
+    Near(Bug("a visibility is rounded down", VISIBILITY, "ceil(min(visible_at - now, longest).total_seconds())", "int(min(visible_at - now, longest).total_seconds())"), (f"{_VISIBILITY}::test_a_timeout_is_whole_seconds_never_too_early_never_negative",)),
+    # threads
+    Near(Bug("a thread that was refused counts as one", POOL, "                except ThreadRefusedError:\n                    break\n            return len(self._members)\n", "                except ThreadRefusedError:\n                    return wanted\n            return len(self._members)\n"), (f"{_POOL}::test_a_refused_thread_leaves_the_others_and_can_be_had_later",)),
+    Near(Bug("a batch counts on a thread that was refused", CREW, "        more = min(more, self._pool.ensure(number + more) - number)\n", "        self._pool.ensure(number + more)\n"), (f"{_CREW}::test_a_batch_that_gets_no_thread_at_all_has_ended_and_is_never_run",)),
+    Near(Bug("a thread that died counts as one", POOL, "            self._members = [member for member in self._members if member.is_alive()]\n", ""), (f"{_POOL}::test_a_thread_that_died_is_replaced_and_what_waits_is_run",)),
+    Near(Bug("work is given to a server that was refused", PERIODIC, "        except ThreadRefusedError:\n            return\n        self._servers.append(server)\n", "        except ThreadRefusedError:\n            pass\n        self._servers.append(server)\n"), (f"{_PERIODIC}::test_a_refused_thread_is_asked_for_at_the_next_use_and_by_supervision",)),
+    Near(Bug("a lease is renewed after its context has ended", RENEWALS, "                beat.has_ended = True\n                self._beats.discard(beat)\n", "                pass\n"), (f"{_RENEWALS}::test_nothing_is_renewed_after_the_operation",)),
+    Near(Bug("a renewal that is under way is not waited for", RENEWALS, "            with beat.renewal:  # waits for a renewal that is under way: none comes later\n                pass\n", ""), (f"{_LEASES}::test_an_ended_context_waits_for_its_renewal_and_is_renewed_no_more",)),
+    Near(Bug("a renewal that was due before the end is asked for after it", RENEWALS, "            if beat.has_ended:\n                return\n", ""), (f"{_RENEWALS}::test_a_renewal_that_was_due_before_the_end_is_not_asked_for_after_it",)),
+    Near(Bug("a lease's first renewal is due by the wall clock", RENEWALS, "lease.end.monotonic - length + length / BEATS_PER_LEASE)", "self._clock.monotonic() + (lease.end.wall - self._clock.now()) - length + length / BEATS_PER_LEASE)"), (f"{_RENEWALS}::test_a_wall_clock_that_is_set_before_the_first_renewal_does_not_delay_it",)),
+    Near(Bug("a lease's end is due by the wall clock", RENEWALS, "        end = None if until is None else self._clock.monotonic() + (until - self._clock.now())\n", "        end = None if until is None else until - datetime.fromtimestamp(0, until.tzinfo)\n"), (_NO_LONGER,)),
+    Near(Bug("a lease that is lost tells of no overdue attempt", RENEWALS, "                due = beat.end if beat.lease.refused else min(due, beat.end)\n", "                due = min(due, beat.end)\n                if beat.lease.refused:\n                    return\n"), (f"{_LEASES}::test_an_attempt_whose_lease_is_lost_is_told_when_it_is_overdue_too",)),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""Planted in the state machine: leases, runs and their limit, writes that are tried again, old copies that are read."""
+
+from typing import Final
+
+from tests.planted.bug import Near, simulated
+from tests.simulation.planted import LEASE, SERVICE, Bug
+
+_LEASE: Final = "tests/domain/test_lease.py"
+_RUNS: Final = "tests/domain/test_runs.py"
+_SERVICE: Final = "tests/domain/test_service.py"
+
+_LATE_OPERATION: Final = f"{_SERVICE}::test_without_a_deadline_a_completion_is_tried_for_one_lease_after_the_operation"
+_UNTIL_MARGIN: Final = f"{_SERVICE}::test_a_completion_that_cannot_be_written_until_the_margin_is_lost_and_not_released"
+_DEADLINE: Final = f"{_SERVICE}::test_a_completion_is_tried_until_the_deadline_though_the_lease_was_shorter"
+_UNTIL_WRITTEN: Final = f"{_SERVICE}::test_the_heartbeat_goes_on_until_the_record_is_written"
+_PREVENTED: Final = f"{_RUNS}::test_a_run_that_was_counted_and_is_prevented_counts_no_more"
+_LOST: Final = (
+    "        return self._refused or self._clock.now() >= end.wall or self._clock.monotonic() >= end.monotonic\n"
+)
+_LAST_TRY: Final = "        last_try = run.last_try or self.clock.now() + run.lease\n"
+
+NEAR: Final = (
+    # a lease that is believed in longer than it lasts
+    Near(Bug("lost() by the wall clock alone", LEASE, _LOST, "        return self._refused or self._clock.now() >= end.wall\n"), (f"{_LEASE}::test_a_clock_that_is_set_back_prolongs_no_lease",)),
+    Near(Bug("lost() by the monotonic clock alone", LEASE, _LOST, "        return self._refused or self._clock.monotonic() >= end.monotonic\n"), (f"{_LEASE}::test_a_clock_that_runs_on_while_the_machine_sleeps_ends_the_lease",)),
+    Near(Bug("lost() when both clocks say so", LEASE, _LOST, _LOST.replace("end.wall or", "end.wall and")), (f"{_LEASE}::test_a_clock_that_is_set_back_prolongs_no_lease",)),
+    Near(Bug("a late renewal is added to the lease that it renews", LEASE, "        self._end = _end(asked, length)\n\n    def refuse", "        self._end = _end(self._end, length)\n\n    def refuse"), (f"{_LEASE}::test_a_renewal_counts_from_when_it_was_asked_for",)),
+    Near(Bug("a renewal moves one clock's end", LEASE, "    return Moment(asked.wall + length, asked.monotonic + length)\n", "    return Moment(asked.wall + length, asked.monotonic + 2 * length)\n"), (f"{_LEASE}::test_a_clock_that_is_set_back_prolongs_no_lease",)),
+    Near(Bug("a lease begins with the answer to its claim", SERVICE, "        lease = Lease(claim, run.began, run.lease, self.clock)\n", "        lease = Lease(claim, Moment.of(self.clock), run.lease, self.clock)\n"), (f"{_SERVICE}::test_a_claim_that_arrives_after_its_lease_is_not_run",)),
+    Near(simulated("a renewal extends nothing"), (f"{_LEASE}::test_a_renewal_moves_the_end",)),
+    Near(simulated("a refused renewal is not told"), (f"{_LEASE}::test_a_refused_renewal_loses_it_at_once",)),
+    # a completion that is not tried for as long as it may be
+    Near(simulated("a completion is tried until the first lease's end"), (_LATE_OPERATION,)),
+    Near(Bug("a completion is tried until the lease's end whatever the deadline", SERVICE, _LAST_TRY, "        last_try = min(run.last_try or run.lease_end, run.lease_end)\n"), (_DEADLINE,)),
+    Near(Bug("a completion is tried for one lease whatever the deadline", SERVICE, _LAST_TRY, "        last_try = self.clock.now() + run.lease\n"), (_UNTIL_MARGIN,)),
+    Near(Bug("a completion is tried until twice the margin", SERVICE, _LAST_TRY, "        last_try = run.last_try - self.margin if run.last_try else self.clock.now() + run.lease\n"), (_UNTIL_MARGIN,)),
+    Near(simulated("a completion is tried once"), (f"{_SERVICE}::test_a_completion_is_written_again_until_it_lands",)),
+    Near(Bug("a completion is tried as often as a claim", SERVICE, "            self._ask(lambda: self.store.complete(claim, answer), last_try)\n", "            self._ask(lambda: self.store.complete(claim, answer), last_try, STORE_TRIES)\n"), (f"{_SERVICE}::test_a_completion_is_written_again_until_it_lands",)),
+    Near(Bug("a release is tried without end", SERVICE, "                run.last_try,\n                STORE_TRIES,\n            )\n        except LeaseLostError:\n", "                run.last_try,\n            )\n        except LeaseLostError:\n"), (f"{_SERVICE}::test_a_release_that_fails_is_told_beside_the_outcome",)),
+    Near(Bug("the heartbeat ends before the record is written", SERVICE, "                return self._held(run, operation, lease, runs, last_error)\n        except", "                pass\n            return self._held(run, operation, lease, runs, last_error)\n        except"), (_UNTIL_WRITTEN,)),
+    Near(Bug("the heartbeat ends with the margin", SERVICE, "self.heartbeat(lease, run.lease, run.deadline, ", "self.heartbeat(lease, run.lease, run.last_try, "), (f"{_SERVICE}::test_the_heartbeat_is_told_the_deadline_and_tells_when_the_attempt_is_overdue",)),
+    Near(simulated("a failing release stands for the outcome"), (f"{_SERVICE}::test_a_release_that_fails_is_told_beside_the_outcome",)),
+    Near(simulated("rejected though its release did not land"), (f"{_SERVICE}::test_a_rejection_whose_release_cannot_be_written_is_tried_again_since_it_had_no_effect",)),
+    # runs, and the limit on them
+    Near(simulated("the limit counts attempts"), (f"{_RUNS}::test_late_starts_are_no_runs",)),
+    Near(simulated("the mark of the rejected message is ignored"), (f"{_RUNS}::test_a_rejected_message_that_could_not_be_sent_away_does_not_run_when_it_is_back",)),
+    Near(simulated("another message counts on after a rejection"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(simulated("a run after a lapse is not counted first"), (f"{_RUNS}::test_a_job_whose_worker_dies_each_time_has_one_run_more",)),
+    Near(simulated("the last run is not counted first"), (f"{_RUNS}::test_a_limit_of_one_is_one_run_also_where_it_is_killed",)),
+    Near(Bug("every run is counted first", SERVICE, "        count_first = acquired.after_lapse or before + 1 >= limit\n", "        count_first = True\n"), (f"{_SERVICE}::test_a_new_job_runs_and_its_answer_is_stored",)),
+    Near(Bug("a counted run that was prevented is not taken back", SERVICE, "            return self._release(run, lease, last_error, prevented, runs=undo)\n", "            return self._release(run, lease, last_error, prevented)\n"), (_PREVENTED,)),
+    Near(Bug("a run that was not counted is taken back", SERVICE, "        except StoreUnavailableError:\n            return RunCount.SAME\n", "        except StoreUnavailableError:\n            return RunCount.UNDONE\n"), (f"{_RUNS}::test_a_prevented_run_that_could_not_be_counted_is_not_taken_back",)),
+    Near(Bug("a prevented run is taken back though it was never counted", SERVICE, "        undo = RunCount.SAME\n", "        undo = RunCount.UNDONE\n"), (f"{_RUNS}::test_a_prevented_run_that_was_to_be_counted_at_its_end_is_not_taken_back",)),
+    Near(Bug("a run that was counted first is counted again", SERVICE, "            at_release=RunCount.SAME if count_first else at_the_end,\n", "            at_release=at_the_end,\n"), (f"{_RUNS}::test_a_count_whose_answer_was_lost_counts_once",)),
+    Near(Bug("a run that is refused its count runs", SERVICE, "                return Failed(Failure.LEASE_LOST)\n        if prevented", "                pass\n        if prevented"), (f"{_RUNS}::test_a_count_that_is_refused_stops_the_run",)),
+    Near(Bug("a run that begins anew counts on", SERVICE, "        at_the_end = RunCount.FIRST if anew else RunCount.ONE_MORE\n", "        at_the_end = RunCount.ONE_MORE\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(Bug("runs of HTTP are counted", SERVICE, "        if not delivery.counts_runs:\n", "        if False:\n"), (f"{_RUNS}::test_runs_of_who_decides_by_himself_are_neither_counted_nor_refused",)),
+    Near(simulated("a first receive buys no run"), (f"{_RUNS}::test_a_first_receive_buys_one_run",)),
+    # an old copy that is believed
+    Near(simulated("an old copy in progress is believed"), (f"{_SERVICE}::test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old",)),
+    Near(Bug("a mismatch of an old copy is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch() if record is not None and record.is_held:\n"), (f"{_SERVICE}::test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing",)),
+)  # fmt: skip
