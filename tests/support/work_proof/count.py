@@ -14,7 +14,7 @@ CUT_FROM_STORE: frozenset[Kind] = frozenset({"store cut", "both cut"})
 
 @dataclass
 class Run:
-    """One attempt, on the monotonic clock. `asked`: when it asked, right before its effect, whether its lease is lost."""
+    """One attempt, on the monotonic clock. It `asked` right before its effect whether its lease is lost."""
 
     job: str
     attempt: int

@@ -13,7 +13,6 @@ from random import Random
 from threading import Event
 from typing import Literal
 
-from entrypoints.emulator.launcher import PROJECT
 from tests.support.cut_proxy import Cut, CutProxy
 from tests.support.work_proof.worker import CLOCK_WIDTH
 
@@ -22,12 +21,13 @@ type Kind = Literal[
 ]
 
 HANDS: tuple[tuple[Kind, ...], ...] = (
-    ("both cut", "clock back", "killed"),
+    ("both cut", "clock back"),
     ("suspended", "clock forward"),
-    ("store cut", "queue cut", "answers lost"),
+    ("store cut", "queue cut", "answers lost", "killed"),
 )
 """In each round a worker gets one of these, so that rounds take each of them about as long."""
 
+ROOT = Path(__file__).resolve().parents[3]
 CUTS: tuple[Cut, ...] = ("closed", "silent", "late")
 STEP_SECONDS = 30
 READY_WITHIN_SECONDS = 30
@@ -69,7 +69,7 @@ class Slot:
         self._starts += 1
         self._set_clock(0)
         lines = {"AWS_ENDPOINT_URL_DYNAMODB": self.store.url, "AWS_ENDPOINT_URL_SQS": self.queue.url}
-        clock = {"PROOF_CLOCK": str(self._clock.absolute()), "PYTHONPATH": str(PROJECT)}
+        clock = {"PROOF_CLOCK": str(self._clock.absolute()), "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "tests.support.work_proof.worker", *self.arguments]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment | lines | clock)
@@ -90,8 +90,6 @@ class Slot:
                 assert self.process.poll() is None, self.log.read_text()[-3000:]
                 with self._noted(kind):
                     self._suffer(kind, random)
-                if kind == "killed":
-                    self.wait_until_started()
             turn += 1
             if is_over():
                 return
@@ -141,8 +139,8 @@ class Slot:
             self.faults.append(Fault(kind, worker, start, time.monotonic()))
 
     def _wait_for_jobs(self, random: Random) -> None:
-        """Until it runs some, and then a moment longer; after two seconds without any regardless."""
-        deadline = time.monotonic() + 2
+        """A moment, and then until it runs some; after four seconds without any regardless."""
+        deadline = time.monotonic() + 4
         Event().wait(random.uniform(0.1, 0.5))
         file = Path(f"effects.{self.process.pid}")
         while time.monotonic() < deadline:
@@ -162,6 +160,7 @@ class Slot:
 
     def stop(self) -> int:
         """The exit status after SIGTERM."""
+        self.wait_until_started()
         self.process.terminate()
         return self.process.wait(30)
 

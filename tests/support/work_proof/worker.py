@@ -1,4 +1,4 @@
-"""A worker process of the proof: `onejob work`, its wall clock set by the test, with an operation that notes its effects.
+"""A worker of the proof: `onejob work`, its wall clock set by the test and an operation that notes its effects.
 
 Run as `python -m tests.support.work_proof.worker work ...`. `PROOF_CLOCK` names a file with the seconds by which the
 wall clock is off; `PROOF_BACKOFF` is the first back-off in seconds; `PROOF_SEED` draws what a job is like.
