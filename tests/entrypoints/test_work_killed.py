@@ -41,13 +41,14 @@ FILLING_SECONDS = max(7, JOBS / 80)
 
 
 def deliveries(jobs: list[str]) -> list[str]:
-    """Every job once and a fifth of them again."""
+    """Every job once and a fifth of them again: of the long ones each, soon."""
     random = Random(SEED)
-    order = [(place, job_id) for place, job_id in enumerate(random.sample(jobs, len(jobs)))]
-    again = random.sample(order, int(len(jobs) * DUPLICATES))
+    order = list(enumerate(random.sample(jobs, len(jobs))))
+    is_long = {job_id for job_id in jobs if Drawn.of(str(SEED), job_id).is_long}
+    again = sorted(random.sample(order, len(order)), key=lambda one: one[1] not in is_long)
     moved = [
-        (place + random.uniform(0, NEAR) if number % 2 else random.uniform(0, len(jobs)), job_id)
-        for number, (place, job_id) in enumerate(again)
+        (place + random.uniform(0, NEAR) if job_id in is_long or number % 2 else random.uniform(0, len(jobs)), job_id)
+        for number, (place, job_id) in enumerate(again[: int(len(jobs) * DUPLICATES)])
     ]
     return [job_id for _, job_id in sorted([*order, *moved])]
 
@@ -94,9 +95,14 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
 
 def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> None:
     """Fill the queue and let the workers suffer meanwhile; then wait until nothing is left, and stop them."""
+
+    def is_over() -> bool:
+        """The short form takes one round, the long one as many as it has jobs for."""
+        return IS_SHORT or (filling.done() and sum(queues.counts()) < JOBS / 10)
+
     with ThreadPoolExecutor(WORKERS + 1) as threads:
         filling: Future[None] = threads.submit(fill, queues, job_ids)
-        suffering = [threads.submit(slot.suffer, lambda: IS_SHORT or filling.done()) for slot in slots]
+        suffering = [threads.submit(slot.suffer, is_over) for slot in slots]
         for each in (filling, *suffering):
             each.result()
     patience = time.monotonic() + 60 + JOBS / 20

@@ -104,7 +104,7 @@ class Slot:
     def _suffer(self, kind: Kind, random: Random) -> None:
         pause = Event().wait
         longer = random.uniform(self.lease * 1.1, self.lease + 1)  # than its lease
-        beyond = random.uniform(self.lease * 1.1, self.lease + 3.5)  # mostly its messages' invisibility, too: 2 s more
+        beyond = random.uniform(self.lease + 2, self.lease + 4)  # than its messages' invisibility, too
         match kind:
             case "killed":
                 self.process.kill()

@@ -18,6 +18,8 @@ from domain.errors import PermanentError
 from domain.job import Job
 
 CLOCK_WIDTH = 8
+LONG_SECONDS = 5.0
+"""Of a few jobs: their leases and messages must be renewed."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,14 @@ class Drawn:
     @classmethod
     def of(cls, seed: str, job_id: str) -> Self:
         random = Random(f"{seed}:{job_id}")
-        chance, is_long = random.random(), random.random() < 0.01
+        chance, is_long = random.random(), random.random() < 0.02
         failures = 2 if chance > 0.98 else 1 if chance > 0.9 else 0
-        after = 3 if is_long else random.uniform(0.02, 0.25)
-        return cls(chance < 0.04, failures, random.uniform(0, 0.1), after)
+        after = LONG_SECONDS if is_long else random.uniform(0.02, 0.25)
+        return cls(chance < 0.04, failures, random.uniform(0, 0.2), after)
+
+    @property
+    def is_long(self) -> bool:
+        return self.after == LONG_SECONDS
 
 
 def note(job: Job, attempt: Attempt, step: str, **more: float) -> None:
