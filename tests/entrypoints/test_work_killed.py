@@ -24,7 +24,8 @@ from tests.support.aws import TABLE, emulated
 from tests.support.cut_proxy import CutProxy
 from tests.support.sqs_aws import Queues, make_queues
 from tests.support.work_proof.count import by_job, explanations, in_flight, read_runs, repeats
-from tests.support.work_proof.faults import Slot
+from tests.support.work_proof.faults import Fault, Faults
+from tests.support.work_proof.slot import Slot
 from tests.support.work_proof.worker import Drawn
 
 JOBS = int(os.environ.get("ONEJOB_WORK_JOBS", "300"))
@@ -77,8 +78,7 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
     }
     arguments = ["work", "--queue-url", queues.url, *options, "--poll-seconds", "1"]
     slots = [
-        Slot(number, LEASE_SECONDS, SEED, arguments, os.environ | settings, CutProxy(port), CutProxy(port))
-        for number in range(WORKERS)
+        Slot(number, arguments, os.environ | settings, CutProxy(port), CutProxy(port)) for number in range(WORKERS)
     ]
     started: list[Slot] = []
     try:
@@ -93,8 +93,9 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
             slot.close()
 
 
-def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> None:
-    """Fill the queue and let the workers suffer meanwhile; then wait until nothing is left, and stop them."""
+def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Fault]:
+    """Fill the queue and inflict faults meanwhile; wait until nothing is left, and stop the workers. The faults."""
+    of_each = [Faults(slot, SEED, LEASE_SECONDS) for slot in slots]
 
     def is_over() -> bool:
         """The short form takes one round, the long one as many as it has jobs for."""
@@ -102,8 +103,8 @@ def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> None:
 
     with ThreadPoolExecutor(WORKERS + 1) as threads:
         filling: Future[None] = threads.submit(fill, queues, job_ids)
-        suffering = [threads.submit(slot.suffer, is_over) for slot in slots]
-        for each in (filling, *suffering):
+        inflicting = [threads.submit(faults.inflict, is_over) for faults in of_each]
+        for each in (filling, *inflicting):
             each.result()
     patience = time.monotonic() + 60 + JOBS / 20
     while queues.counts() != (0, 0):
@@ -111,6 +112,7 @@ def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> None:
         assert all(slot.process.poll() is None for slot in slots)
         time.sleep(0.05)
     assert [slot.stop() for slot in slots] == [0] * WORKERS
+    return [fault for faults in of_each for fault in faults.done]
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -144,10 +146,9 @@ def test_killed_cut_off_suspended_and_clock_stepped_no_job_is_lost_or_buried_or_
         queues = make_queues(visibility=LEASE_SECONDS)
         began = time.monotonic()
         with workers(queues, aws.port) as slots:
-            work_off(queues, slots, job_ids)
+            faults = work_off(queues, slots, job_ids)
         took = time.monotonic() - began
         stored, letters = records(), dead_letters(queues)
-    faults = [fault for slot in slots for fault in slot.faults]
     runs = read_runs(Path())
     attempts = by_job(runs)
     done = {run.job for run in runs if run.effect is not None}
