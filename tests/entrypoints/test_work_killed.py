@@ -32,6 +32,8 @@ JOBS = int(os.environ.get("ONEJOB_WORK_JOBS", "300"))
 SEED = int(os.environ.get("ONEJOB_SEED", "1"))
 IS_SHORT = JOBS < 1000
 LEASE_SECONDS = 2 if IS_SHORT else 3
+PAUSE_SECONDS = 0.5 if IS_SHORT else 3
+CONCURRENCY = 6 if IS_SHORT else 20
 WORKERS = 3
 DUPLICATES = 0.2
 NEAR = 20
@@ -72,7 +74,7 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
         "IDEMPOTENCY_TABLE": TABLE,
         "IDEMPOTENCY_NAMESPACE": "proof",
         "DEAD_LETTER_QUEUE_URL": queues.dead_letter_url,
-        "JOB_CONCURRENCY": "6" if IS_SHORT else "10",
+        "JOB_CONCURRENCY": str(CONCURRENCY),
         "PROOF_SEED": str(SEED),
         "PROOF_BACKOFF": "1" if IS_SHORT else "3",
     }
@@ -95,7 +97,7 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
 
 def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Fault]:
     """Fill the queue and inflict faults meanwhile; wait until nothing is left, and stop the workers. The faults."""
-    of_each = [Faults(slot, SEED, LEASE_SECONDS) for slot in slots]
+    of_each = [Faults(slot, SEED, LEASE_SECONDS, PAUSE_SECONDS) for slot in slots]
 
     def is_over() -> bool:
         """The short form takes one round, the long one as many as it has jobs for."""

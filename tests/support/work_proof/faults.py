@@ -38,11 +38,12 @@ class Fault:
 
 @dataclass
 class Faults:
-    """Of one worker. `lease` is in seconds."""
+    """Of one worker. `lease`, and the longest `pause` between two of them, are in seconds."""
 
     slot: Slot
     seed: int
     lease: float
+    pause: float
     done: list[Fault] = field(default_factory=list)
 
     def inflict(self, is_over: Callable[[], bool]) -> None:
@@ -67,8 +68,8 @@ class Faults:
 
     def _wait_for_jobs(self, random: Random) -> None:
         """A moment, and then until it runs some; after four seconds without any regardless."""
+        time.sleep(random.uniform(self.pause / 5, self.pause))
         deadline = time.monotonic() + 4
-        time.sleep(random.uniform(0.1, 0.5))
         while not self.slot.is_between_effect_and_record() and time.monotonic() < deadline:
             time.sleep(0.01)
 
