@@ -10,11 +10,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from itertools import batched
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Any
 
 import boto3
@@ -97,17 +98,21 @@ def workers(queues: Queues, port: int) -> Iterator[list[Slot]]:
 
 def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Fault]:
     """Fill the queue and inflict faults meanwhile; wait until nothing is left, and stop the workers. The faults."""
+    stopped = Event()
     of_each = [Faults(slot, SEED, LEASE_SECONDS, PAUSE_SECONDS) for slot in slots]
 
     def is_over() -> bool:
         """The short form takes one round, the long one as many as it has jobs for."""
-        return IS_SHORT or (filling.done() and sum(queues.counts()) < JOBS / 10)
+        return IS_SHORT or stopped.is_set() or (filling.done() and sum(queues.counts()) < JOBS / 10)
 
     with ThreadPoolExecutor(WORKERS + 1) as threads:
         filling: Future[None] = threads.submit(fill, queues, job_ids)
         inflicting = [threads.submit(faults.inflict, is_over) for faults in of_each]
-        for each in (filling, *inflicting):
-            each.result()
+        try:
+            for each in as_completed([filling, *inflicting]):
+                each.result()
+        finally:
+            stopped.set()
     patience = time.monotonic() + 60 + JOBS / 20
     while queues.counts() != (0, 0):
         assert time.monotonic() < patience, f"seed {SEED}: {queues.counts()} messages are left, {told()}"
