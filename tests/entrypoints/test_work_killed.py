@@ -101,9 +101,13 @@ def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Faul
     stopped = Event()
     of_each = [Faults(slot, SEED, LEASE_SECONDS, PAUSE_SECONDS) for slot in slots]
 
+    enough = time.monotonic() + 2 * FILLING_SECONDS
+
     def is_over() -> bool:
-        """The short form takes one round, the long one as many as it has jobs for."""
-        return IS_SHORT or stopped.is_set() or (filling.done() and sum(queues.counts()) < JOBS / 10)
+        """The short form takes one round, the long one as many as it has jobs for; a slow machine is given an end."""
+        if IS_SHORT or stopped.is_set():
+            return True
+        return filling.done() and (time.monotonic() > enough or sum(queues.counts()) < JOBS / 10)
 
     with ThreadPoolExecutor(WORKERS + 1) as threads:
         filling: Future[None] = threads.submit(fill, queues, job_ids)
