@@ -57,11 +57,12 @@ def deliveries(jobs: list[str]) -> list[str]:
     return [job_id for _, job_id in sorted([*order, *moved])]
 
 
-def fill(queues: Queues, job_ids: list[str]) -> None:
-    """Over `FILLING_SECONDS`, ten messages at a time."""
+def fill(queues: Queues, job_ids: list[str], stopped: Event) -> None:
+    """Over `FILLING_SECONDS`, ten messages at a time, unless it is stopped."""
     began = time.monotonic()
     for number, batch in enumerate(batched(job_ids, 10, strict=False)):
-        time.sleep(max(0.0, began + FILLING_SECONDS * number * 10 / len(job_ids) - time.monotonic()))
+        if stopped.wait(max(0.0, began + FILLING_SECONDS * number * 10 / len(job_ids) - time.monotonic())):
+            return
         entries = [{"Id": str(n), "MessageBody": json.dumps({"job_id": job_id})} for n, job_id in enumerate(batch)]
         answer = queues.sqs.send_message_batch(QueueUrl=queues.url, Entries=entries)  # type: ignore[arg-type]
         assert len(answer["Successful"]) == len(entries)
@@ -110,7 +111,7 @@ def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Faul
         return filling.done() and (time.monotonic() > enough or sum(queues.counts()) < JOBS / 10)
 
     with ThreadPoolExecutor(WORKERS + 1) as threads:
-        filling: Future[None] = threads.submit(fill, queues, job_ids)
+        filling: Future[None] = threads.submit(fill, queues, job_ids, stopped)
         inflicting = [threads.submit(faults.inflict, is_over) for faults in of_each]
         try:
             for each in as_completed([filling, *inflicting]):
