@@ -121,7 +121,7 @@ def work_off(queues: Queues, slots: list[Slot], job_ids: list[str]) -> list[Faul
     patience = time.monotonic() + 60 + JOBS / 20
     while queues.counts() != (0, 0):
         assert time.monotonic() < patience, f"seed {SEED}: {queues.counts()} messages are left, {told()}"
-        assert all(slot.process.poll() is None for slot in slots)
+        assert all(slot.process.poll() is None for slot in slots), f"seed {SEED}: a worker ended"
         time.sleep(0.05)
     assert [slot.stop() for slot in slots] == [0] * WORKERS
     return [fault for faults in of_each for fault in faults.done]

@@ -52,7 +52,7 @@ class Faults:
         while True:
             for kind, random in self._hand(turn):
                 self._wait_for_jobs(random)
-                assert self.slot.process.poll() is None, self.slot.log.read_text()[-3000:]
+                assert self.slot.process.poll() is None, f"seed {self.seed}: {self.slot.log.read_text()[-3000:]}"
                 with self._noted(kind):
                     self._inflict(kind, random)
             turn += 1
