@@ -166,7 +166,10 @@ def test_killed_cut_off_suspended_and_clock_stepped_no_job_is_lost_or_buried_or_
     done = {run.job for run in runs if run.effect is not None}
     fails_for_good = {job_id for job_id in jobs if Drawn.of(str(SEED), job_id).fails_for_good}
     lost, buried = set(jobs) - done - set(letters), set(letters) - fails_for_good
-    why = [(second, explanations(first, second, faults, LEASE_SECONDS)) for first, second in repeats(runs)]
+    why = [
+        (second, explanations(first, second, faults, LEASE_SECONDS, between))
+        for first, second, between in repeats(runs)
+    ]
     reasons = Counter(" or ".join(sorted(found - {"clock"} or found)) or "NOT EXPLAINED" for _, found in why)
     kinds, flying = Counter(fault.kind for fault in faults), in_flight(runs, faults)
     print(
@@ -178,7 +181,8 @@ def test_killed_cut_off_suspended_and_clock_stepped_no_job_is_lost_or_buried_or_
     print(f"log: {dict(told())}")
 
     def history(job_id: str) -> str:
-        near = [fault for fault in faults if any(fault.worker == run.worker for run in attempts.get(job_id, []))]
+        times = [run.begun for run in attempts.get(job_id, [])] or [0]
+        near = [fault for fault in faults if fault.overlaps(min(times) - LEASE_SECONDS, max(times))]
         return f"seed {SEED}, job {job_id}: {attempts.get(job_id)}, {stored.get(job_id)}, faults {near}"
 
     for job_id in sorted(lost | buried):

@@ -53,8 +53,20 @@ def test_a_clock_that_is_off_excuses_claims_that_it_dated_and_no_others() -> Non
     assert not why(Fault("clock forward", 8, 10, 11))
 
 
+def test_a_clock_that_is_off_may_take_the_job_over_and_not_run_it() -> None:
+    third = replace(SECOND, attempt=3)
+    forward = Fault("clock forward", 9, 11, 12.5)
+    assert not why(forward), "there was no claim between"
+    assert explanations(FIRST, third, [forward], LEASE) == {"clock"}, "an attempt that never began is anyone's"
+    assert not explanations(FIRST, third, [Fault("clock forward", 9, 8, 10)], LEASE)
+    between = Run("1", 2, 1, worker=9, begun=12)
+    assert explanations(FIRST, third, [forward], LEASE, [between]) == {"clock"}
+    assert not explanations(FIRST, third, [forward], LEASE, [replace(between, worker=6)])
+
+
 def test_what_repeats_and_what_was_in_flight() -> None:
-    without = Run("1", 3, 1, worker=7, begun=30)
-    assert repeats([SECOND, without, FIRST]) == [(FIRST, SECOND)]
+    without, third = Run("1", 3, 1, worker=7, begun=30), replace(SECOND, attempt=4)
+    assert repeats([third, without, FIRST]) == [(FIRST, third, [without])]
+    assert repeats([FIRST, without]) == []
     faults = [Fault("killed", 8, 15.1, 16), Fault("queue cut", 8, 15.4, 19), Fault("suspended", 7, 12, 13)]
     assert in_flight([FIRST, SECOND], faults) == {"killed": 1, "queue cut": 0, "suspended": 1}

@@ -60,34 +60,40 @@ def in_flight(runs: Iterable[Run], faults: Sequence[Fault]) -> Counter[Kind]:
     return found
 
 
-def explanations(first: Run, second: Run, faults: Iterable[Fault], lease: float) -> set[str]:
+def explanations(
+    first: Run, second: Run, faults: Iterable[Fault], lease: float, between: Sequence[Run] = ()
+) -> set[str]:
     """Which sentences of the window allow that both attempts had an effect; none is a broken promise.
 
     What befell the first one's worker must lie between its last look at its lease and the other attempt's begin, or its
-    own effect, if that came later. A clock that is off counts where one of the two claims was made by it.
+    own effect, if that came later. A clock that is off counts where it dated the first claim, or one of those that took
+    the job over from it: `between` are attempts that had no effect. An attempt that never began may be any worker's.
     """
     assert first.asked is not None
     assert first.effect is not None
     start, end = first.asked, max(second.begun, first.effect)
+    takers = [*between, second]
+    some_never_began = second.attempt - first.attempt > len(takers)
     found: set[str] = set()
     for fault in faults:
-        overlaps = fault.start <= end and fault.end >= start
         is_long = fault.end - fault.start > lease
-        if fault.worker == first.worker and overlaps:
+        if fault.worker == first.worker and fault.overlaps(start, end):
             if fault.kind == "killed" or (fault.kind == "suspended" and is_long):
                 found.add(fault.kind)
             if fault.kind in CUT_FROM_STORE and is_long:
                 found.add("cut off from the store")
-        off_back = fault.kind == "clock back" and fault.worker == first.worker
-        if off_back and fault.start <= second.begun and fault.end >= first.begun - lease:
-            found.add("clock")
-        off_forward = fault.kind == "clock forward" and fault.worker == second.worker
-        if off_forward and fault.start <= second.begun and fault.end >= second.begun - lease:
-            found.add("clock")
+        if fault.kind == "clock back" and fault.worker == first.worker:
+            found |= {"clock"} if fault.overlaps(first.begun - lease, second.begun) else set()
+        if fault.kind == "clock forward":
+            dated = any(run.worker == fault.worker and fault.overlaps(run.begun - lease, run.begun) for run in takers)
+            found |= {"clock"} if dated or (some_never_began and fault.overlaps(start, second.begun)) else set()
     return found
 
 
-def repeats(runs: Iterable[Run]) -> list[tuple[Run, Run]]:
-    """Each effect of a job that had one before, with the attempt whose effect it repeats."""
-    with_effect = by_job(run for run in runs if run.effect is not None)
-    return [pair for attempts in with_effect.values() for pair in pairwise(attempts)]
+def repeats(runs: Iterable[Run]) -> list[tuple[Run, Run, list[Run]]]:
+    """Each effect of a job that had one before: the attempt whose effect it repeats, its own, and those between."""
+    found = []
+    for attempts in by_job(runs).values():
+        for first, second in pairwise(run for run in attempts if run.effect is not None):
+            found.append((first, second, [run for run in attempts if first.attempt < run.attempt < second.attempt]))
+    return found

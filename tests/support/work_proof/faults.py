@@ -35,6 +35,9 @@ class Fault:
     start: float
     end: float
 
+    def overlaps(self, start: float, end: float) -> bool:
+        return self.start <= end and self.end >= start
+
 
 @dataclass
 class Faults:
