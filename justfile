@@ -70,7 +70,8 @@ demo:
 kill-test kills="50" seed="1":
     ONEJOB_KILLS={{ kills }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_run_killed.py
 
-# two `onejob work` over a queue of so many jobs and a fifth of duplicates, one of them killed half-way (CI: 300)
+# three `onejob work` over a queue of so many jobs and a fifth of duplicates, killed, cut off from store and queue, suspended
+# and clock-stepped (CI: 300); the counts are printed
 work-proof jobs="10000" seed="1":
     ONEJOB_WORK_JOBS={{ jobs }} ONEJOB_SEED={{ seed }} uv run --frozen pytest -q -s tests/entrypoints/test_work_killed.py
 
