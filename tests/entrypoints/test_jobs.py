@@ -53,8 +53,8 @@ def store(
             yield dynamodb_store(SystemClock(), RETENTION)
 
 
-def claimed(store: IdempotencyStore, job: Job, lease: timedelta = LEASE) -> Claim:
-    answer = store.claim(job, owner="worker-1", lease=lease)
+def claimed(store: IdempotencyStore, job: Job, lease: timedelta = LEASE, owner: str = "worker-1") -> Claim:
+    answer = store.claim(job, owner=owner, lease=lease)
     assert isinstance(answer, Acquired)
     return answer.claim
 
@@ -64,7 +64,7 @@ def completed(store: IdempotencyStore, job: Job) -> None:
 
 
 def failed(store: IdempotencyStore, job: Job) -> None:
-    store.release(claimed(store, job), "ConnectionError")
+    store.release(claimed(store, job, owner="worker-2"), "ConnectionError")
 
 
 def job(job_id: str = "1", tenant: str | None = None) -> Job:

@@ -379,12 +379,12 @@ def test_a_table_that_others_share_keeps_their_retention() -> None:
     assert settings.retention == timedelta(days=28)
 
 
-def test_attempts_count_over_runs_and_each_run_buys_one() -> None:
+def test_each_run_of_a_file_tries_a_job_as_often_as_it_may() -> None:
     file = jobs('{"job_id":"1"}')
     options = ["--operation", "mine:fail", "--max-attempts", "2", "--json"]
-    assert summary(run(file, *options))["failed"] == 1
-    assert summary(run(file, *options))["rejected_by_reason"] == {"attempts_exhausted": 1}
-    assert rows("SELECT attempts FROM record") == [(4,)]
+    for number in (1, 2, 3):
+        assert summary(run(file, *options))["failed"] == 1
+        assert rows("SELECT attempts, runs FROM record") == [(2 * number, 0)]
 
 
 def test_the_environment_sets_what_the_command_line_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,17 +176,15 @@ def test_a_job_that_keeps_failing_is_given_up_after_its_attempts() -> None:
     assert bench.runs == ["1"] * 3
 
 
-def test_attempts_of_earlier_runs_leave_one_try() -> None:
+def test_attempts_of_earlier_runs_use_up_no_try() -> None:
     bench = Bench(failing(*[OSError()] * 10), max_attempts=3)
     job = bench.factory.job({"job_id": "1"})
     for number in range(3):
         claimed = bench.memory.claim(job, owner=str(number), lease=timedelta(seconds=30))
         assert isinstance(claimed, Acquired)
         bench.memory.release(claimed.claim, "KeyError")
-    outcome = final(bench.run(job_lines("1")))[1]
-    assert isinstance(outcome, Rejected)
-    assert outcome.reason == "attempts_exhausted"
-    assert bench.runs == ["1"]
+    assert final(bench.run(job_lines("1")))[1] == Failed(Failure.OPERATION_RAISED, "OSError")
+    assert bench.runs == ["1"] * 3
 
 
 def test_a_permanent_error_is_rejected_at_once() -> None:

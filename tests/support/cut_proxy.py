@@ -27,6 +27,8 @@ class CutProxy:
         self._mended = asyncio.Event()
         self._mended.set()
         self._clients: set[asyncio.StreamWriter] = set()
+        self._servers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._is_open: Future[int] = Future()
         self._thread = Thread(target=lambda: asyncio.run(self._until_closed()), daemon=True)
         self._thread.start()
@@ -69,6 +71,11 @@ class CutProxy:
         await self._closed.wait()
         server.close()
         self._abort()
+        for writer in self._servers:
+            writer.transport.abort()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=5)
+        await asyncio.sleep(0)  # what was aborted is closed in the next round of the loop
 
     def _do(self, action: Callable[[], None]) -> None:
         async def done() -> None:
@@ -85,12 +92,17 @@ class CutProxy:
             client.transport.abort()
             return
         self._clients.add(client)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         try:
             answers, server = await asyncio.open_connection("127.0.0.1", self._server_port)
+            self._servers.add(server)
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pump(requests, server))
                 both.create_task(self._pump(answers, client))
         finally:
+            self._serving.discard(task)
             self._clients.discard(client)
             client.close()
 

@@ -53,20 +53,14 @@ def test_executed_and_skipped_messages_are_done() -> None:
     assert worker.queue.deleted == [], "Lambda deletes what is not reported"
 
 
-def test_a_duplicate_of_a_running_job_comes_back_when_its_lease_is_over() -> None:
+def test_a_duplicate_of_a_running_job_looks_again_soon_and_no_later_than_its_lease_ends() -> None:
     worker = Worker()
     job = worker.batches.factory.job({"job_id": "1"})
     worker.memory.claim(job, owner="another", lease=timedelta(seconds=60))
-    assert worker.handle(record("a", body())) == ["a"]
-    assert worker.queue.timeouts == {"a": 61}, "strictly after the end of the lease"
-
-
-def test_a_deferral_is_never_shorter_than_the_backoff() -> None:
-    worker = Worker()
-    job = worker.batches.factory.job({"job_id": "1"})
-    worker.memory.claim(job, owner="another", lease=timedelta(seconds=2))
-    worker.handle(record("a", body(), receives=5))
-    assert worker.queue.timeouts == {"a": 80}
+    for receives, seconds in ((1, 1), (2, 1), (5, 8), (7, 32), (8, 61), (90, 61)):
+        assert worker.handle(record("a", body(), receives=receives)) == ["a"]
+        assert worker.queue.timeouts == {"a": seconds}
+        worker.queue.timeouts.clear()
 
 
 @pytest.mark.parametrize(("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (7, 320), (8, 450), (100, 450)])
