@@ -119,7 +119,7 @@ class _Count:
         life = before.anew() if is_sent_anew else before
         is_exhausted = life.runs >= limit and delivery.is_redelivery
         counted = life.counted()
-        may_end_otherwise = life.unended > 1 or counted.runs >= limit
+        may_end_otherwise = before.unended > 1 or counted.runs >= limit
         return cls(is_exhausted, counted if may_end_otherwise else None, counted.ended(), unrun)
 
 

@@ -42,7 +42,18 @@ EXPECTED: Final = {
         *("Rejected unknown_operation", "Rejected not_json", "Rejected stale", "test event"),
     ),
     "faults": (
-        *("throttled", "lost", "late", "down", "killed", "killed late", "timed out", "suspended", "redelivered"),
+        *(
+            "throttled",
+            "lost",
+            "late",
+            "down",
+            "killed",
+            "killed late",
+            "killed by its job",
+            "timed out",
+            "suspended",
+            "redelivered",
+        ),
         *("queue", "burial failed", "settling failed", "release failed", "renewed", "renewal refused"),
         *("exited", "interrupted", "stale read", "deleted by the table", "purged", "job_forgotten"),
         *(

@@ -33,8 +33,6 @@ class Ending:
         """What is wrong with its outcome, if something is."""
         if self.seen is not None and self.seen.interrupted:
             return "an interrupted operation has an outcome"
-        if self._ran_too_often():
-            return "a redelivered message ran beyond the limit on attempts"
         match self.trace.outcome:
             case Executed(answer):
                 stored = self.oracle.stored.get(self.trace.job.key, {})
@@ -50,15 +48,6 @@ class Ending:
                 return self._rejected(rejected) if self.seen is None else self._given_up(rejected, self.seen)
             case Failed() as failed:
                 return self._unclaimed(failed) if self.seen is None else self._failed(failed, self.seen)
-
-    def _ran_too_often(self) -> bool:
-        seen = self.seen
-        if seen is None or not seen.started or not self.trace.delivery.counts_runs:
-            return False
-        job = self.trace.job
-        mine = (job.tenant, job.job_id)
-        known = self.oracle.deliveries.known.items()
-        return self._lives.ran_too_often(len({name for (name, _), one in known if one.planned.job.identity == mine}))
 
     @property
     def _lives(self) -> Lives:
@@ -112,7 +101,7 @@ class Ending:
             return "rejected by a worker that had lost its lease"
         if seen.raised == "PermanentError":
             wanted = Rejected("account_closed", "account: closed", "PermanentError", attempt)
-        elif seen.started or not self._lives.may_be_exhausted(self.trace.delivery.sent_at):
+        elif seen.started or not self._lives.may_be_exhausted(seen, self.trace.delivery.sent_at):
             return f"attempt {attempt} was rejected as {rejected.reason}, and had not begun its runs"
         else:
             detail = "" if seen.last_error else "killed or timed out"

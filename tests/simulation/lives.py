@@ -37,10 +37,14 @@ class Lives:
         """With the attempt of that index the count began at 1, since its message was sent after a rejection."""
         self._counts_anew.append(at)
 
-    def may_be_exhausted(self, sent_at: datetime | None) -> bool:
-        """Whether it began its runs, none of which was done: they ran, or died on the way, or were counted for good."""
+    def may_be_exhausted(self, mine: AttemptSeen, sent_at: datetime | None) -> bool:
+        """Whether it began its runs, none of which was done: they ran, or died on the way, or were counted for good.
+
+        By what stood there when `mine` was claimed: another life that begins after that is another message's.
+        """
         since = [at for at, when in self._rejections if sent_at is not None and sent_at > when]
-        lived = self.attempts[max([0, *self._begins, *since]) :]
+        begins = [at for at in (*self._begins, *since) if at <= mine.number_in_all]
+        lived = self.attempts[max(begins, default=0) : mine.number_in_all]
         began = [
             seen for seen in lived if (seen.started or (seen.counted and not seen.released)) and not seen.completed
         ]

@@ -148,6 +148,8 @@ class Oracle:
         if seen is None:
             raise Violation(f"an operation started as attempt {attempt.number}, which is not what was claimed")
         seen.started = True
+        if seen.process.counts_runs and self.lives[job.key].ran_too_often(self._messages_of(job)):
+            self.fail("a job ran more often than it may")
         if seen.lease_until < now:
             self.fail("an operation started after its lease")
         if last_try is not None and now >= last_try:
@@ -160,6 +162,10 @@ class Oracle:
         if job.payload not in PAYLOADS:
             self.fail("an operation was handed what another attempt had changed")
         return seen
+
+    def _messages_of(self, job: Job) -> int:
+        mine, known = (job.tenant, job.job_id), self.deliveries.known.items()
+        return len({name for (name, _), one in known if one.planned.job.identity == mine})
 
     def asked_lost(self, seen: AttemptSeen, is_lost: bool, now: datetime) -> None:
         """An operation asked whether its lease is lost: refused, or over as far as its worker can know."""

@@ -5,7 +5,9 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Final, Literal
 
-type Behaviour = Literal["ok", "flaky", "refuses", "hangs_once", "slow", "brink", "exits_once", "interrupted_once"]
+type Behaviour = Literal[
+    "ok", "flaky", "refuses", "hangs_once", "slow", "brink", "exits_once", "interrupted_once", "deadly"
+]
 type Identity = tuple[str | None, str]
 
 MARGIN: Final = 5
@@ -19,7 +21,7 @@ STALE_FOR: Final = 30
 MAX_ANSWER_BYTES: Final = 200
 PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
 """Of all jobs; the second is the other one."""
-SHARES: Final = 8
+SHARES: Final = 16
 MORE: Final = (3, 6)
 """Of so many seeds these have more in them; one of them is hostile."""
 
@@ -31,7 +33,7 @@ class PlannedJob:
     """A job, and how its operation behaves: `failures` attempts fail first; it works `before` and `after` its
     effect (`longer`, where its lease is renewed), and a `careful` one asks right before it whether its lease is lost.
     A `big` one's first answer is larger than the store takes. "refuses" takes the other payload only, "brink" ends
-    within the margin before its invocation does.
+    within the margin before its invocation does, "deadly" kills its worker each time.
     """
 
     job_id: str
@@ -173,6 +175,9 @@ _LEAST: Final[dict[str, Any]] = {
 }
 
 
+ENDS_A_RUNNER: Final = ("hangs_once", "deadly")
+
+
 def plan(seed: int) -> Plan:
     """Odd seeds are hostile: workers outlive leases, clocks disagree, outages come in bursts, writes land late."""
     chance = Random(seed)
@@ -185,7 +190,9 @@ def plan(seed: int) -> Plan:
         hostile=hostile,
         fifo=fifo,
         messages=messages,
-        runner_jobs=tuple(job for job in jobs if job.behaviour != "hangs_once" and few() < 0.3) if few() < 0.5 else (),
+        runner_jobs=tuple(job for job in jobs if job.behaviour not in ("hangs_once", "deadly") and few() < 0.3)
+        if few() < 0.5
+        else (),
         timeout=chance.choice((12, 20, 30)),
         grace=chance.choice((0, 2)) if hostile else 2 * CALM_SKEW + 2,
         retention=chance.choice((10, 20, 60)) if hostile and few() < 0.3 else LONG_RETENTION,
@@ -242,6 +249,7 @@ _BEHAVIOURS: Final[dict[Behaviour, int]] = {
     "brink": 2,
     "exits_once": 1,
     "interrupted_once": 1,
+    "deadly": 1,
 }
 
 

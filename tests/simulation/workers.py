@@ -155,14 +155,18 @@ class Worker(Process):
         drawn = world.chance.random() * 1000
         if drawn < plan.crashes and (plan.hostile or not self.unrecorded):
             self.oracle.faults["killed"] += 1
-            self.died_at = world.now
-            self.died()
-            world.stop()
+            self.die()
         if drawn > 1000 - plan.suspensions:
             self.oracle.faults["suspended"] += 1
             self.suspended_at = world.now
             self.asleep_until = world.now + world.chance.randint(5, 120)
             world.pause()
+
+    def die(self) -> None:
+        """As by `kill -9`, where it stands."""
+        self.died_at = self.world.now
+        self.died()
+        self.world.stop()
 
     def parsing_point(self) -> None:
         """Here a process may be killed by what it reads."""
@@ -171,9 +175,7 @@ class Worker(Process):
             return
         if world.chance.random() * 1000 < plan.parsing:
             self.oracle.faults["killed while parsing"] += 1
-            self.died_at = world.now
-            self.died()
-            world.stop()
+            self.die()
 
     def is_cut_off(self, what: str) -> bool:
         now = self.world.now
@@ -220,6 +222,11 @@ class Worker(Process):
                 if failed[planned.identity] <= planned.failures:
                     seen.raised = ConnectionError.__name__
                     raise ConnectionError
+            case "deadly":
+                while self.unrecorded and not self.plan.hostile:  # or it would open the window of another job
+                    self.world.pause(1)
+                self.oracle.faults["killed by its job"] += 1
+                self.die()
             case "hangs_once" if attempt.number == 1:
                 self.hang(attempt, seen)
             case "brink" if attempt.deadline is not None:
