@@ -8,7 +8,7 @@ And the bound in the other direction: a job has as many runs as it may, one more
 one for the first receive of each of its messages, and one for each worker that died where its run could not be counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -50,11 +50,14 @@ class Lives:
         ]
         return len(began) >= MAX_ATTEMPTS
 
-    def ran_too_often(self, messages: int) -> bool:
+    def ran_too_often(self, messages: Callable[[], int]) -> bool:
         """More often than that many messages explain."""
+        if len(self.attempts) <= MAX_ATTEMPTS:
+            return False
         lived = [
             seen for seen in self.attempts[max([0, *self._begins, *self._counts_anew]) :] if seen.process.counts_runs
         ]
         started = sum(seen.started for seen in lived)
         uncounted = sum(seen.started and seen.asked_to_count and not seen.counted for seen in lived)
-        return started > MAX_ATTEMPTS + 1 + messages + uncounted
+        most = MAX_ATTEMPTS + 1 + uncounted
+        return started > most and started > most + messages()

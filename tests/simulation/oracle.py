@@ -148,7 +148,7 @@ class Oracle:
         if seen is None:
             raise Violation(f"an operation started as attempt {attempt.number}, which is not what was claimed")
         seen.started = True
-        if seen.process.counts_runs and self.lives[job.key].ran_too_often(self._messages_of(job)):
+        if seen.process.counts_runs and self.lives[job.key].ran_too_often(lambda: self._messages_of(job)):
             self.fail("a job ran more often than it may")
         if seen.lease_until < now:
             self.fail("an operation started after its lease")

@@ -21,7 +21,7 @@ STALE_FOR: Final = 30
 MAX_ANSWER_BYTES: Final = 200
 PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
 """Of all jobs; the second is the other one."""
-SHARES: Final = 16
+SHARES: Final = 12
 MORE: Final = (3, 6)
 """Of so many seeds these have more in them; one of them is hostile."""
 

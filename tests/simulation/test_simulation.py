@@ -18,7 +18,7 @@ from tests.simulation.planted import BUGS, ROOT, look_for
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 
-SEEDS = 1_200
+SEEDS = 600
 
 
 @pytest.fixture(scope="module")
