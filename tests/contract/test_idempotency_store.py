@@ -581,6 +581,8 @@ def test_a_claim_that_lands_after_its_own_release_takes_nothing(harness: Harness
     """It was asked for before, by a try whose answer nobody waits for: it would hold the job, and its payload."""
     harness.store.release(acquire(harness), "CardExpired", forget_payload=True)
     before = record(harness)
+    assert before.released_by == "a"
     assert isinstance(claim(harness, "a"), Busy)
     assert record(harness) == before
     assert attempt(claim(harness, "b", OTHER_PAYLOAD)) == 2
+    assert record(harness).released_by is None
