@@ -307,6 +307,16 @@ def test_who_was_forgotten_by_force_learns_it_at_its_release_too(harness: Harnes
     assert look(harness) == before
 
 
+def test_who_gave_a_job_back_that_was_forgotten_since_is_refused_a_repetition(harness: Harness) -> None:
+    held = acquire(harness)
+    harness.store.release(held, "OSError")
+    harness.admin.forget(look(harness))
+    before = look(harness)
+    with pytest.raises(LeaseLostError):
+        harness.store.release(held, "OSError")
+    assert look(harness) == before
+
+
 def test_what_changed_since_it_was_shown_is_not_restarted(harness: Harness) -> None:
     harness.store.release(acquire(harness), "OSError", life=Life(runs=3))
     shown = look(harness)

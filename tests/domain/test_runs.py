@@ -1,20 +1,20 @@
 """The limit on runs: what counts as one, what ends a life, and that only runs that began exhaust a job."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from domain.attempt import Attempt
 from domain.delivery import Delivery
-from domain.errors import LeaseLostError, PermanentError, StoreUnavailableError
+from domain.errors import HeartbeatUnavailableError, LeaseLostError, PermanentError, StoreUnavailableError
 from domain.job import Job
 from domain.life import Life
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected
-from domain.record import Claim, Record
+from domain.record import Claim, ClaimAnswer, Record
 from tests.domain.test_service import JOB, LEASE, MARGIN, RETENTION, Bench, fail
 
 KEY_ERROR = Failed(Failure.OPERATION_RAISED, "KeyError")
@@ -34,7 +34,7 @@ class Queue:
     def __init__(self, run: Callable[[Job, Attempt], object] = fails, **options: Any) -> None:
         self.bench = Bench(run, **options)
         self.receives: dict[str, int] = {}
-        self.sent: dict[str, datetime] = {}
+        self.sent: dict[str, datetime | None] = {}
 
     def receive(self, message: str = "m", *, counts_runs: bool = True, within: float | None = 30) -> Outcome | None:
         """The outcome; None where the process was killed."""
@@ -142,6 +142,43 @@ def test_a_rejected_message_that_could_not_be_sent_away_does_not_run_when_it_is_
     assert len(queue.bench.runs) == LIMIT
 
 
+def test_a_message_sent_after_a_rejection_has_its_runs_though_the_rejected_one_comes_back() -> None:
+    queue = Queue()
+    queue.receive_all(LIMIT + 1, "m1")
+    queue.bench.clock.advance(seconds=1)
+    queue.sent["m2"] = queue.bench.clock.now()
+    assert queue.receive("m1") == exhausted(7)
+    assert queue.receive_all(LIMIT + 1, "m2") == [KEY_ERROR] * LIMIT + [exhausted(13)]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_message_that_was_not_sent_after_a_rejection_counts_on(is_known: bool) -> None:
+    """One that was sent at that very time, or at a time that nobody knows."""
+    queue = Queue()
+    queue.receive_all(LIMIT + 1)
+    queue.sent["m2"] = queue.record.life.rejected_at if is_known else None
+    assert queue.receive_all(2, "m2") == [KEY_ERROR, exhausted(8)]
+
+
+def test_a_message_sent_after_a_rejection_has_no_deaths_before_it() -> None:
+    queue = Queue()
+    queue.bench.memory.claim(JOB, owner="killed", lease=LEASE)
+    queue.receive_all(LIMIT + 1)
+    assert queue.record.life.unended == 1
+    queue.receive("anew")
+    assert queue.record.life == Life(runs=1)
+
+
+def test_a_rejection_over_http_gives_no_message_its_runs_anew() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        raise PermanentError if attempt.number == LIMIT + 1 else KeyError
+
+    queue = Queue(run)
+    queue.receive_all(LIMIT)
+    assert isinstance(queue.receive("http", counts_runs=False), Rejected)
+    assert queue.receive_all(2, "m2") == [KEY_ERROR, exhausted(8)]
+
+
 def test_a_message_sent_anew_after_a_permanent_error_has_all_its_runs() -> None:
     queue = Queue(fail(PermanentError("closed")))
     assert queue.receive_all(3) == [Rejected("closed", "", "PermanentError", number) for number in (1, 2, 3)]
@@ -241,6 +278,33 @@ def test_a_prevented_run_that_was_to_be_counted_at_its_end_is_not_taken_back() -
     queue.bench.service = replace(queue.bench.service, heartbeat=slow_to_begin)
     assert queue.receive(within=20) == Failed(Failure.NOT_STARTED)
     assert queue.record.life.runs == 0
+
+
+def test_a_run_whose_lease_nothing_renews_is_not_counted() -> None:
+    def refused(*_: object) -> AbstractContextManager[None]:
+        raise HeartbeatUnavailableError
+
+    queue = Queue()
+    queue.bench.service = replace(queue.bench.service, heartbeat=refused)
+    assert queue.receive() == Failed(Failure.NOT_STARTED, "HeartbeatUnavailableError")
+    assert queue.record.life == Life()
+
+
+@pytest.mark.parametrize("clock", ["wall", "monotonic"])
+def test_a_start_that_is_late_by_either_clock_is_prevented(clock: str) -> None:
+    queue = Queue()
+    right = queue.bench.memory.claim
+
+    def slow(job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+        answer = right(job, owner=owner, lease=lease)
+        if clock == "monotonic":
+            queue.bench.clock.advance(seconds=26)
+        queue.bench.clock.step(seconds=26 if clock == "wall" else -26)
+        return answer
+
+    queue.bench.memory.claim = slow  # type: ignore[method-assign]
+    assert queue.receive() == Failed(Failure.NOT_STARTED)
+    assert not queue.bench.runs
 
 
 def test_deferrals_exhaust_nothing() -> None:

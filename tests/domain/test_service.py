@@ -150,11 +150,14 @@ def test_a_redelivered_job_that_is_not_done_costs_three_round_trips() -> None:
 
 def test_a_running_job_is_deferred_to_the_end_of_its_lease() -> None:
     bench = Bench()
-    end = bench.clock.now() + LEASE
+    since = bench.clock.now()
     bench.memory.claim(JOB, owner="another", lease=LEASE)
     bench.clock.advance(seconds=20)
-    assert bench.deliver() == Deferred(end)
-    assert bench.deliver(receives=2) == Deferred(end)
+    for receives in (1, 2):
+        outcome = bench.deliver(receives=receives)
+        assert outcome == Deferred(since + LEASE)
+        assert isinstance(outcome, Deferred)
+        assert outcome.since == since
     assert not bench.runs
 
 

@@ -116,3 +116,28 @@ def test_a_forced_redrive_sends_a_stale_letter_without_its_age(age: timedelta, k
     (request,) = sender.sent
     facts = json.loads(request["MessageAttributes"][ATTRIBUTE]["StringValue"])
     assert (facts["reason"], "first_sent" in facts) == ("broken", kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "restarts"),
+    [("running", True), ("lapsed", True), ("released", True), ("finished", False), ("over", False), ("none", False)],
+)
+def test_a_letter_of_a_job_that_is_not_done_begins_another_life_of_it(name: str, restarts: bool) -> None:
+    assert decided(letter(DAY), RECORDS[name], force=False).restart is restarts
+
+
+@pytest.mark.parametrize("life", [Life(3, runs=1), Life(3, unended=1), Life(3, rejected_at=NOW)])
+def test_whatever_a_life_has_counted_ends_with_it(life: Life) -> None:
+    released = replace(RUNNING, owner=None, lease_until=RELEASED)
+    assert decided(letter(DAY), replace(released, life=life), force=False).restart
+    assert not decided(letter(DAY), replace(released, life=Life(3)), force=False).restart
+
+
+def test_a_message_that_is_sent_back_has_all_its_runs() -> None:
+    with redriver(force=False) as (made, sender):
+        store: Any = made.records.admin
+        claimed = store.claim(JOB, owner="a", lease=DAY)
+        store.release(claimed.claim, "KeyError", life=Life(runs=5, rejected_at=NOW))
+        assert made.take(letter(DAY), JOB)["sent"]
+        assert store.look(JOB.key).life == Life(2)
+    assert len(sender.sent) == 1

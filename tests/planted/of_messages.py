@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.planted.bug import Near
+from tests.planted.bug import Near, simulated
 from tests.simulation.planted import VISIBILITY, Bug
 
 HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
@@ -68,11 +68,22 @@ NEAR: Final = (
     Near(Bug("a renewal near the deadline is a full one", RENEWALS, "        length = beat.length if beat.end is None else min(beat.length, beat.end - asked.monotonic)\n", "        length = beat.length\n"), (_NO_LONGER,)),
     Near(Bug("a renewal that failed is believed", RENEWALS, "            return beat.length / (2 * BEATS_PER_LEASE)\n", "            beat.lease.extend(asked, length)\n            return beat.length / (2 * BEATS_PER_LEASE)\n"), (f"{_RENEWALS}::test_a_store_that_never_answers_loses_the_lease_by_time",)),
     # when a deferred message comes back
-    Near(Bug("a deferred message is not back at the lease's end", VISIBILITY, "            return min(now + doubled, max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))\n", "            return now + max(doubled, timedelta(0))\n"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(simulated("a deferred message waits by its receives alone"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(Bug("a deferred message is not back at the lease's end though many receives were used up", VISIBILITY, "            if has_run > LONGEST_INVOCATION:\n                latest = max(latest, has_run / 2)\n", "            if has_run > LONGEST_INVOCATION or receives > 10:\n                latest = max(latest, doubled / 16)\n"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(Bug("a deferred message is not back at the end of a lease that is not renewed", VISIBILITY, "            if has_run > LONGEST_INVOCATION:\n", "            if has_run > LONGEST_INVOCATION / 2:\n"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(Bug("a job that has run for an unknown time has run for long", VISIBILITY, "timedelta(0) if since is None else now - since", "LONGEST_INVISIBLE if since is None else now - since"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
+    Near(simulated("a deferred message is back before the lease is over"), (f"{_VISIBILITY}::test_a_deferred_message_is_back_when_the_lease_that_it_met_is_over",)),
     Near(Bug("a deferred message's wait does not double", VISIBILITY, "            doubled = backoff(receives, FIRST_LOOK,", "            doubled = backoff(1, FIRST_LOOK,"), (_DUPLICATE,)),
-    Near(Bug("a lease that is renewed uses up a receive at each end of it", VISIBILITY, "max(until + timedelta(seconds=1), now + doubled / LATEST_LOOK))", "until + timedelta(seconds=1))"), (f"{_VISIBILITY}::test_a_duplicate_of_a_job_of_12_hours_uses_up_few_receives",)),
+    Near(Bug("a job of hours uses up a receive at each end of its lease", VISIBILITY, "            if has_run > LONGEST_INVOCATION:\n", "            if False:\n"), (f"{_VISIBILITY}::test_a_duplicate_of_a_job_of_12_hours_uses_up_few_receives",)),
+    Near(Bug("a look that is too late is in the past", VISIBILITY, "            return now + min(doubled, max(latest, timedelta(0)))\n", "            return now + min(doubled, latest)\n"), (f"{_VISIBILITY}::test_a_lease_that_is_over_is_looked_at_within_a_second",)),
     Near(Bug("a visibility reaches beyond SQS's 12 hours", VISIBILITY, "ceil(min(visible_at - now, longest).total_seconds())", "ceil((visible_at - now).total_seconds())"), (f"{_VISIBILITY}::test_a_message_is_never_invisible_for_more_than_12_hours_from_its_receive",)),
     Near(Bug("a visibility is rounded down", VISIBILITY, "ceil(min(visible_at - now, longest).total_seconds())", "int(min(visible_at - now, longest).total_seconds())"), (f"{_VISIBILITY}::test_a_timeout_is_whole_seconds_never_too_early_never_negative",)),
+    # a redrive begins another life
+    Near(Bug("a letter of a released job begins no other life", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale, restart=has_runs)\n", "        return Decision(Verdict.RUNS, forget_age=is_stale)\n"), (f"{_RULES}::test_a_letter_of_a_job_that_is_not_done_begins_another_life_of_it",)),
+    Near(Bug("a letter of a running job begins no other life", RULES, "Decision(Verdict.WAITS, forget_age=is_stale, restart=has_runs)", "Decision(Verdict.WAITS, forget_age=is_stale)"), (f"{_RULES}::test_a_letter_of_a_job_that_is_not_done_begins_another_life_of_it",)),
+    Near(Bug("a life that counts no run has nothing to leave behind", RULES, "    has_runs = record.life != Life(record.life.number)\n", "    has_runs = record.life.runs > 0\n"), (f"{_RULES}::test_whatever_a_life_has_counted_ends_with_it",)),
+    Near(Bug("every other life has something to leave behind", RULES, "    has_runs = record.life != Life(record.life.number)\n", "    has_runs = record.life != Life()\n"), (f"{_RULES}::test_whatever_a_life_has_counted_ends_with_it",)),
+    Near(Bug("a redrive begins no other life", DLQ_REDRIVE, "            self.records.admin.restart(record)\n", "            pass\n"), (f"{_RULES}::test_a_message_that_is_sent_back_has_all_its_runs",)),
     # threads
     Near(Bug("a thread that was refused counts as one", POOL, "                except ThreadRefusedError:\n                    break\n            return len(self._members)\n", "                except ThreadRefusedError:\n                    return wanted\n            return len(self._members)\n"), (f"{_POOL}::test_a_refused_thread_leaves_the_others_and_can_be_had_later",)),
     Near(Bug("a batch counts on a thread that was refused", CREW, "        more = min(more, self._pool.ensure(number + more) - number)\n", "        self._pool.ensure(number + more)\n"), (f"{_CREW}::test_a_batch_that_gets_no_thread_at_all_has_ended_and_is_never_run",)),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.planted.bug import Near, simulated
-from tests.simulation.planted import LEASE, SERVICE, Bug
+from tests.simulation.planted import LEASE, LIFE, SERVICE, Bug
 
 _LEASE: Final = "tests/domain/test_lease.py"
 _RUNS: Final = "tests/domain/test_runs.py"
@@ -17,7 +17,7 @@ _PREVENTED: Final = f"{_RUNS}::test_a_run_that_was_counted_and_is_prevented_coun
 _LOST: Final = (
     "        return self._refused or self._clock.now() >= end.wall or self._clock.monotonic() >= end.monotonic\n"
 )
-_LAST_TRY: Final = "        last_try = run.last_try or self.clock.now() + run.lease\n"
+_LAST_TRY: Final = "        last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try\n"
 
 NEAR: Final = (
     # a lease that is believed in longer than it lasts
@@ -31,31 +31,47 @@ NEAR: Final = (
     Near(simulated("a refused renewal is not told"), (f"{_LEASE}::test_a_refused_renewal_loses_it_at_once",)),
     # a completion that is not tried for as long as it may be
     Near(simulated("a completion is tried until the first lease's end"), (_LATE_OPERATION,)),
-    Near(Bug("a completion is tried until the lease's end whatever the deadline", SERVICE, _LAST_TRY, "        last_try = min(run.last_try or run.lease_end, run.lease_end)\n"), (_DEADLINE,)),
-    Near(Bug("a completion is tried for one lease whatever the deadline", SERVICE, _LAST_TRY, "        last_try = self.clock.now() + run.lease\n"), (_UNTIL_MARGIN,)),
-    Near(Bug("a completion is tried until twice the margin", SERVICE, _LAST_TRY, "        last_try = run.last_try - self.margin if run.last_try else self.clock.now() + run.lease\n"), (_UNTIL_MARGIN,)),
+    Near(Bug("a completion is tried until the lease's end whatever the deadline", SERVICE, _LAST_TRY, "        end = run.began.monotonic + run.lease\n        last_try = end if run.last_try is None else min(run.last_try, end)\n"), (_DEADLINE,)),
+    Near(Bug("a completion is tried for one lease whatever the deadline", SERVICE, _LAST_TRY, "        last_try = self.clock.monotonic() + run.lease\n"), (_UNTIL_MARGIN,)),
+    Near(Bug("a completion is tried until twice the margin", SERVICE, _LAST_TRY, "        last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try - self.margin\n"), (_UNTIL_MARGIN,)),
+    Near(Bug("a completion's last try is by the wall clock", SERVICE, "        last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try\n", "        left = run.lease if run.deadline is None else run.deadline - self.margin - self.clock.now()\n        last_try = self.clock.monotonic() + left\n"), (f"{_RUNS}::test_a_clock_that_is_set_ends_no_tries_of_a_completion",)),
     Near(simulated("a completion is tried once"), (f"{_SERVICE}::test_a_completion_is_written_again_until_it_lands",)),
     Near(Bug("a completion is tried as often as a claim", SERVICE, "            self._ask(lambda: self.store.complete(claim, answer), last_try)\n", "            self._ask(lambda: self.store.complete(claim, answer), last_try, STORE_TRIES)\n"), (f"{_SERVICE}::test_a_completion_is_written_again_until_it_lands",)),
     Near(Bug("a release is tried without end", SERVICE, "                run.last_try,\n                STORE_TRIES,\n            )\n        except LeaseLostError:\n", "                run.last_try,\n            )\n        except LeaseLostError:\n"), (f"{_SERVICE}::test_a_release_that_fails_is_told_beside_the_outcome",)),
-    Near(Bug("the heartbeat ends before the record is written", SERVICE, "                return self._held(run, operation, lease, runs, last_error)\n        except", "                pass\n            return self._held(run, operation, lease, runs, last_error)\n        except"), (_UNTIL_WRITTEN,)),
+    Near(simulated("nobody renews once the operation has returned"), (_UNTIL_WRITTEN,)),
     Near(Bug("the heartbeat ends with the margin", SERVICE, "self.heartbeat(lease, run.lease, run.deadline, ", "self.heartbeat(lease, run.lease, run.last_try, "), (f"{_SERVICE}::test_the_heartbeat_is_told_the_deadline_and_tells_when_the_attempt_is_overdue",)),
     Near(simulated("a failing release stands for the outcome"), (f"{_SERVICE}::test_a_release_that_fails_is_told_beside_the_outcome",)),
     Near(simulated("rejected though its release did not land"), (f"{_SERVICE}::test_a_rejection_whose_release_cannot_be_written_is_tried_again_since_it_had_no_effect",)),
     # runs, and the limit on them
     Near(simulated("the limit counts attempts"), (f"{_RUNS}::test_late_starts_are_no_runs",)),
+    Near(simulated("given up one attempt too early"), (f"{_RUNS}::test_a_job_that_keeps_failing_is_rejected_after_its_runs",)),
     Near(simulated("the mark of the rejected message is ignored"), (f"{_RUNS}::test_a_rejected_message_that_could_not_be_sent_away_does_not_run_when_it_is_back",)),
-    Near(simulated("another message counts on after a rejection"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(simulated("a message sent before the rejection counts anew"), (f"{_RUNS}::test_a_message_sent_anew_after_a_permanent_error_has_all_its_runs",)),
+    Near(Bug("a message sent at the time of the rejection counts anew", SERVICE, "sent_at > before.rejected_at\n", "sent_at >= before.rejected_at\n"), (f"{_RUNS}::test_a_message_that_was_not_sent_after_a_rejection_counts_on",)),
+    Near(Bug("a message without a time counts anew", SERVICE, "sent_at is not None and sent_at > before.rejected_at\n", "(sent_at is None or sent_at > before.rejected_at)\n"), (f"{_RUNS}::test_a_message_that_was_not_sent_after_a_rejection_counts_on",)),
+    Near(Bug("a second rejection moves the first", LIFE, "        return replace(self, rejected_at=self.rejected_at or at)\n", "        return replace(self, rejected_at=at)\n"), (f"{_RUNS}::test_a_message_sent_after_a_rejection_has_its_runs_though_the_rejected_one_comes_back",)),
+    Near(Bug("a rejection leaves no time", LIFE, "        return replace(self, rejected_at=self.rejected_at or at)\n", "        return self\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(Bug("a message sent after a rejection counts anew at each run", LIFE, "        return replace(self, runs=0, unended=1, rejected_at=None)\n", "        return replace(self, runs=0, unended=1)\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(Bug("a message sent after a rejection keeps the deaths before it", LIFE, "        return replace(self, runs=0, unended=1, rejected_at=None)\n", "        return replace(self, runs=0, rejected_at=None)\n"), (f"{_RUNS}::test_a_message_sent_after_a_rejection_has_no_deaths_before_it",)),
+    Near(Bug("a rejection over HTTP begins a life", SERVICE, "        if isinstance(outcome, Rejected) and run.delivery.counts_runs:\n", "        if isinstance(outcome, Rejected):\n"), (f"{_RUNS}::test_a_rejection_over_http_gives_no_message_its_runs_anew",)),
+    Near(Bug("another message counts on after a rejection", SERVICE, "        is_sent_anew = before.rejected_at is not None and sent_at is not None and sent_at > before.rejected_at\n", "        is_sent_anew = False\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
     Near(simulated("a run after a lapse is not counted first"), (f"{_RUNS}::test_a_job_whose_worker_dies_each_time_has_one_run_more",)),
-    Near(simulated("the last run is not counted first"), (f"{_RUNS}::test_a_limit_of_one_is_one_run_also_where_it_is_killed",)),
-    Near(Bug("every run is counted first", SERVICE, "        count_first = acquired.after_lapse or before + 1 >= limit\n", "        count_first = True\n"), (f"{_SERVICE}::test_a_new_job_runs_and_its_answer_is_stored",)),
-    Near(Bug("a counted run that was prevented is not taken back", SERVICE, "            return self._release(run, lease, last_error, prevented, runs=undo)\n", "            return self._release(run, lease, last_error, prevented)\n"), (_PREVENTED,)),
-    Near(Bug("a run that was not counted is taken back", SERVICE, "        except StoreUnavailableError:\n            return RunCount.SAME\n", "        except StoreUnavailableError:\n            return RunCount.UNDONE\n"), (f"{_RUNS}::test_a_prevented_run_that_could_not_be_counted_is_not_taken_back",)),
-    Near(Bug("a prevented run is taken back though it was never counted", SERVICE, "        undo = RunCount.SAME\n", "        undo = RunCount.UNDONE\n"), (f"{_RUNS}::test_a_prevented_run_that_was_to_be_counted_at_its_end_is_not_taken_back",)),
-    Near(Bug("a run that was counted first is counted again", SERVICE, "            at_release=RunCount.SAME if count_first else at_the_end,\n", "            at_release=at_the_end,\n"), (f"{_RUNS}::test_a_count_whose_answer_was_lost_counts_once",)),
+    Near(Bug("the last run is not counted first", SERVICE, "        may_end_otherwise = life.unended > 1 or counted.runs >= limit\n", "        may_end_otherwise = life.unended > 1\n"), (f"{_RUNS}::test_a_limit_of_one_is_one_run_also_where_it_is_killed",)),
+    Near(Bug("every run is counted first", SERVICE, "        may_end_otherwise = life.unended > 1 or counted.runs >= limit\n", "        may_end_otherwise = True\n"), (f"{_SERVICE}::test_a_new_job_runs_and_its_answer_is_stored",)),
+    Near(simulated("a counted run that was prevented is not taken back"), (_PREVENTED,)),
+    Near(Bug("a run whose heartbeat is refused is counted", SERVICE, "            return self._release(run, lease, last_error, failed, count.unrun)\n", "            return self._release(run, lease, last_error, failed, count.run)\n"), (f"{_RUNS}::test_a_run_whose_lease_nothing_renews_is_not_counted",)),
+    Near(Bug("an exhausted receive counts a run", SERVICE, "last_error, rejected, count.unrun)", "last_error, rejected, count.run)"), (f"{_RUNS}::test_a_job_that_keeps_failing_is_rejected_after_its_runs",)),
+    Near(simulated("a late start is counted"), (f"{_RUNS}::test_late_starts_are_no_runs",)),
+    Near(simulated("a run is never counted at its release"), (f"{_RUNS}::test_a_job_that_keeps_failing_is_rejected_after_its_runs",)),
+    Near(simulated("a run that was counted first is counted twice"), (f"{_RUNS}::test_a_count_whose_answer_was_lost_counts_once",)),
     Near(Bug("a run that is refused its count runs", SERVICE, "                return Failed(Failure.LEASE_LOST)\n        if prevented", "                pass\n        if prevented"), (f"{_RUNS}::test_a_count_that_is_refused_stops_the_run",)),
-    Near(Bug("a run that begins anew counts on", SERVICE, "        at_the_end = RunCount.FIRST if anew else RunCount.ONE_MORE\n", "        at_the_end = RunCount.ONE_MORE\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
+    Near(Bug("a message sent after a rejection counts on from it", LIFE, "        return replace(self, runs=0, unended=1, rejected_at=None)\n", "        return replace(self, unended=1, rejected_at=None)\n"), (f"{_RUNS}::test_a_message_sent_anew_after_a_rejection_has_its_runs_whatever_its_first_receives_meet",)),
     Near(Bug("runs of HTTP are counted", SERVICE, "        if not delivery.counts_runs:\n", "        if False:\n"), (f"{_RUNS}::test_runs_of_who_decides_by_himself_are_neither_counted_nor_refused",)),
-    Near(simulated("a first receive buys no run"), (f"{_RUNS}::test_a_first_receive_buys_one_run",)),
+    Near(Bug("a deferral forgets since when", SERVICE, "                return Deferred(until, since)\n", "                return Deferred(until)\n"), (f"{_SERVICE}::test_a_running_job_is_deferred_to_the_end_of_its_lease",)),
+    Near(Bug("a first receive buys no run", SERVICE, "        is_exhausted = life.runs >= limit and delivery.is_redelivery\n", "        is_exhausted = life.runs >= limit\n"), (f"{_RUNS}::test_a_first_receive_buys_one_run",)),
+    Near(Bug("HTTP is refused at the limit on runs", SERVICE, "        if not delivery.counts_runs:\n", "        if not delivery.counts_runs and before.runs < limit:\n"), (f"{_RUNS}::test_runs_of_who_decides_by_himself_are_neither_counted_nor_refused",)),
+    Near(Bug("a late start is judged by the wall clock alone", SERVICE, "if is_over or is_over_by_date else None", "if is_over_by_date else None"), (f"{_RUNS}::test_a_start_that_is_late_by_either_clock_is_prevented",)),
+    Near(Bug("a late start is judged by the monotonic clock alone", SERVICE, "if is_over or is_over_by_date else None", "if is_over else None"), (f"{_RUNS}::test_a_start_that_is_late_by_either_clock_is_prevented",)),
     # an old copy that is believed
     Near(simulated("an old copy in progress is believed"), (f"{_SERVICE}::test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old",)),
     Near(Bug("a mismatch of an old copy is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch() if record is not None and record.is_held:\n"), (f"{_SERVICE}::test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing",)),

@@ -3,10 +3,11 @@
 from typing import Final
 
 from tests.planted.bug import Near, simulated
-from tests.simulation.planted import EXPRESSIONS, GROUP_COMMIT, MEMORY, RECORD, SQLITE, Bug
+from tests.simulation.planted import EXPRESSIONS, GROUP_COMMIT, LIFE, RECORD, ROWS, SQLITE, Bug
 
 IDENTITY: Final = "domain/identity.py"
 DYNAMODB: Final = "adapters/powertools/store.py"
+DYNAMODB_LAYER: Final = "adapters/powertools/layer.py"
 SCRIPTS: Final = "adapters/valkey/scripts.py"
 VALKEY: Final = "adapters/valkey/store.py"
 VALKEY_ADMIN: Final = "adapters/valkey/admin.py"
@@ -22,12 +23,17 @@ _ADMIN: Final = "tests/contract/test_store_admin.py"
 
 _SCHEMES: Final = f"{_CONTRACT}::test_a_scheme_is_the_whole_name_before_the_colon"
 _TOLD: Final = f"{_CONTRACT}::test_a_release_counts_as_it_is_told"
-_COUNTED: Final = f"{_CONTRACT}::test_a_run_is_counted_once_under_the_fence"
-_ANEW: Final = f"{_CONTRACT}::test_a_run_that_begins_a_life_anew_is_its_first"
-_RETENTION: Final = f"{_CONTRACT}::test_after_the_retention_runs_are_counted_anew_and_attempts_go_on"
+_COUNTED: Final = f"{_CONTRACT}::test_a_run_is_counted_under_the_fence"
+_UNENDED: Final = f"{_CONTRACT}::test_each_claim_is_an_attempt_under_way_until_it_is_ended"
+_DONE: Final = f"{_CONTRACT}::test_what_is_done_has_no_runs"
+_RETENTION: Final = f"{_CONTRACT}::test_after_the_retention_another_life_begins_and_attempts_go_on"
 _LASTS: Final = f"{_CONTRACT}::test_a_claim_drops_no_runs_while_the_retention_lasts"
-_AS_IT_WAS: Final = f"{_ADMIN}::test_a_restarted_job_has_no_runs_and_is_as_it_was"
-_RUNS_ON: Final = f"{_ADMIN}::test_a_job_that_runs_is_restarted_and_its_attempt_does_not_count"
+_LATE_CLAIM: Final = f"{_CONTRACT}::test_a_claim_that_lands_after_its_own_release_takes_nothing"
+_RESTARTED: Final = f"{_ADMIN}::test_a_restarted_job_begins_another_life_and_is_as_it_was"
+_FORGOTTEN: Final = f"{_ADMIN}::test_a_forgotten_job_begins_another_life"
+_OTHER_LIFE: Final = f"{_ADMIN}::test_an_attempt_that_was_under_way_counts_nothing_in_another_life"
+_FORGOTTEN_TWICE: Final = f"{_ADMIN}::test_who_gave_a_job_back_that_was_forgotten_since_is_refused_a_repetition"
+_BY_FORCE: Final = f"{_ADMIN}::test_who_was_forgotten_by_force_learns_it_at_its_release_too"
 _CHANGED: Final = f"{_ADMIN}::test_what_changed_since_it_was_shown_is_not_restarted"
 
 NEAR: Final = (
@@ -54,30 +60,65 @@ NEAR: Final = (
     Near(Bug("Valkey: a scheme is compared by its first two characters", SCRIPTS, "string.sub(old.fingerprint, 1, #scheme) == scheme", "string.sub(old.fingerprint, 1, 2) == string.sub(scheme, 1, 2)"), (f"{_SCHEMES}[valkey]",)),
     Near(Bug("Valkey: a payload that was forgotten is compared", SCRIPTS, "local comparable = old.fingerprint and string", "local comparable = not old.fingerprint or string"), (f"{_CONTRACT}::test_a_forgotten_payload_matches_any[valkey]",)),
     # what is counted
-    Near(simulated("runs are kept past the retention"), (f"{_RETENTION}[memory-completed]", "tests/domain/test_runs.py::test_runs_before_the_end_of_the_retention_do_not_count")),
-    Near(Bug("a rejection is kept past the retention", RECORD, "        rejected=old.rejected if old and same_life else None,\n", "        rejected=old.rejected if old else None,\n"), (f"{_RETENTION}[memory-released]",)),
-    Near(Bug("a claim is a run", RECORD, "        runs=old.runs if old and same_life else 0,\n", "        runs=old.runs + 1 if old and same_life else 0,\n"), (f"{_LASTS}[memory]", "tests/domain/test_runs.py::test_late_starts_are_no_runs")),
-    Near(Bug("a claim forgets the rejection", RECORD, "        rejected=old.rejected if old and same_life else None,\n", "        rejected=None,\n"), (f"{_LASTS}[memory]",)),
-    Near(Bug("a restart forgets that an attempt is under way", RECORD, "    return -1 if seen.is_held else 0\n", "    return 0\n"), (f"{_RUNS_ON}[memory]",)),
-    Near(Bug("memory: a count that was set back is overwritten", MEMORY, "            if held.runs == claim.runs:\n", "            if True:\n"), (f"{_RUNS_ON}[memory]",)),
-    Near(Bug("memory: a first run keeps the rejection", MEMORY, "rejected = None if anew else held.rejected", "rejected = held.rejected"), (f"{_ANEW}[memory]",)),
-    Near(Bug("SQLite: a run is counted each time it is asked for", SQLITE, "runs = iif(runs = ?2, ?3, runs) {_HELD}", "runs = iif(?2 = ?3, runs, runs + 1) {_HELD}"), (f"{_COUNTED}[sqlite]",)),
-    Near(Bug("SQLite: a count that was set back is overwritten", SQLITE, "runs = iif(runs = ?2, ?3, runs) {_HELD}", "runs = iif(?2 = ?3, runs, ?3) {_HELD}"), (f"{_RUNS_ON}[sqlite]",)),
-    Near(Bug("SQLite: a first run is one more", SQLITE, "runs = iif(?, 0, runs) + ?, ", "runs = iif(?, runs, runs) + ?, "), (f"{_TOLD}[sqlite-None-first-1]",)),
-    Near(Bug("SQLite: a release forgets the rejection", SQLITE, "rejected = coalesce(?, iif(?, NULL, rejected)) {_HELD}", "rejected = coalesce(?, iif(?, NULL, NULL)) {_HELD}"), (f"{_TOLD}[sqlite-None-same-2]",)),
-    Near(Bug("SQLite: a restart keeps the rejection", SQLITE_ADMIN, "SET runs = ?, rejected = NULL WHERE", "SET runs = ? WHERE"), (f"{_AS_IT_WAS}[sqlite]",)),
+    Near(simulated("runs are kept past the retention"), (f"{_RETENTION}[memory-completed]", "tests/domain/test_runs.py::test_runs_before_the_end_of_the_retention_do_not_count",)),
+    Near(simulated("the same life goes on after the retention"), (f"{_RETENTION}[memory-lapsed]",)),
+    Near(Bug("a rejection is kept past the retention", RECORD, "        life = life.following()\n", "        life = replace(life.following(), rejected_at=life.rejected_at)\n"), (f"{_RETENTION}[memory-lapsed]",)),
+    Near(Bug("a claim is a run", LIFE, "        return replace(self, unended=self.unended + 1)\n", "        return replace(self, runs=self.runs + 1, unended=self.unended + 1)\n"), (f"{_LASTS}[memory]", "tests/domain/test_runs.py::test_late_starts_are_no_runs",)),
+    Near(simulated("a claim forgets the rejection"), (f"{_LASTS}[memory]",)),
+    Near(simulated("an attempt that is claimed is not under way"), (f"{_UNENDED}[memory]",)),
+    Near(simulated("an attempt that ended is still under way"), (f"{_UNENDED}[memory]",)),
+    Near(simulated("a release ends every attempt that nobody ended"), (f"{_UNENDED}[memory]", "tests/domain/test_runs.py::test_a_job_that_kills_its_workers_has_one_run_more_whatever_happens_between",)),
+    Near(simulated("a restart begins no other life"), (f"{_RESTARTED}[memory]",)),
+    Near(simulated("a restart counts anew in the same life"), (f"{_OTHER_LIFE}[memory-release]", "tests/domain/test_runs.py::test_a_restart_beside_a_run_gives_the_message_all_its_runs",)),
+    Near(simulated("to forget begins no other life"), (f"{_FORGOTTEN}[memory]",)),
+    Near(simulated("to forget counts anew in the same life"), (f"{_FORGOTTEN}[memory]",)),
+    Near(simulated("what an attempt counts is written to another life"), (f"{_OTHER_LIFE}[memory-both]",)),
+    Near(simulated("a completion keeps the runs"), (f"{_DONE}[memory]",)),
+    Near(simulated("a late claim takes the job that its owner gave back"), (f"{_LATE_CLAIM}[memory]",)),
+    Near(simulated("a claim keeps who gave it back"), (f"{_LATE_CLAIM}[memory]",)),
+    Near(simulated("a release is repeated by who did not release it"), (f"{_BY_FORCE}[memory]", "tests/domain/test_runs.py::test_who_was_forgotten_by_force_rejects_nothing",)),
+    Near(Bug("to forget keeps who gave it back", RECORD, "        released_by=None,\n        lease_until=RELEASED,\n        expires_at=now + retention,\n", "        lease_until=RELEASED,\n        expires_at=now + retention,\n"), (f"{_FORGOTTEN_TWICE}[memory]",)),
+    Near(Bug("SQLite: a run is counted each time it is asked for", SQLITE, "lambda held: begun(held, claim, life)", "lambda held: begun(held, claim, held.life.counted())"), (f"{_COUNTED}[sqlite]",)),
+    Near(Bug("SQLite: what an attempt counts is written to another life", SQLITE, "lambda held: begun(held, claim, life)", "lambda held: __import__(\"copy\").replace(held, life=life)"), (f"{_OTHER_LIFE}[sqlite-begin]",)),
+    Near(simulated("SQLite: attempts that nobody ended are not stored"), (f"{_UNENDED}[sqlite]",)),
+    Near(Bug("SQLite: runs are not stored", ROWS, "*(life.number, life.runs, life.unended, _number(life.rejected_at), record.released_by)", "*(life.number, 0, life.unended, _number(life.rejected_at), record.released_by)"), (f"{_COUNTED}[sqlite]",)),
+    Near(Bug("SQLite: the number of a life is not stored", ROWS, "*(life.number, life.runs, life.unended, _number(life.rejected_at), record.released_by)", "*(1, life.runs, life.unended, _number(life.rejected_at), record.released_by)"), (f"{_RESTARTED}[sqlite]",)),
+    Near(simulated("SQLite: the time of a rejection is not stored"), (f"{_LASTS}[sqlite]",)),
+    Near(Bug("SQLite: a restart keeps the runs", SQLITE_ADMIN, "replace(record, life=record.life.following())", "replace(record, life=replace(record.life, number=record.life.number + 1))"), (f"{_RESTARTED}[sqlite]",)),
+    Near(simulated("SQLite: a completion whose answer was lost is refused"), (f"{_CONTRACT}::test_completion_repeated_by_the_same_pair_succeeds_and_changes_nothing[sqlite]",)),
+    Near(simulated("SQLite: who gave it back is not stored"), (f"{_LATE_CLAIM}[sqlite]",)),
+    Near(Bug("SQLite: any repetition of a release succeeds", SQLITE, "            unless=was_released_by,\n", "            unless=lambda old, _: old is not None and old.owner is None,\n"), (f"{_BY_FORCE}[sqlite]",)),
     Near(Bug("SQLite: what changed is restarted", SQLITE_ADMIN, "            if record is None or not record.is_same_as(seen):\n", "            if record is None:\n"), (f"{_CHANGED}[sqlite]",)),
-    Near(Bug("DynamoDB: a count that was set back is overwritten", EXPRESSIONS, "    unchanged = \"#runs = :before\"\n", "    unchanged = \"(#runs = :before OR #runs <> :before)\"\n"), (f"{_RUNS_ON}[dynamodb (moto)]",)),
-    Near(Bug("DynamoDB: a first run of a record without a count is refused", EXPRESSIONS, "f\"({unchanged} OR attribute_not_exists(#runs))\" if not record.runs else unchanged", "unchanged"), (f"{_COUNTED}[dynamodb (moto)]",)),
-    Near(Bug("DynamoDB: a run that was prevented is one more", EXPRESSIONS, "1 if runs is RunCount.ONE_MORE else -1", "1"), (f"{_TOLD}[dynamodb (moto)-None-undone-1]",)),
-    Near(Bug("DynamoDB: a first run keeps the rejection", EXPRESSIONS, "    elif runs is RunCount.FIRST:\n        write.removes.append(\"#rejected\")\n", ""), (f"{_TOLD}[dynamodb (moto)-None-first-1]",)),
-    Near(Bug("DynamoDB: runs are kept past the retention", EXPRESSIONS, "    write.sets.append(\"#runs = :zero\")\n", "    write.sets.append(\"#runs = if_not_exists(#runs, :zero)\")\n"), (f"{_RETENTION}[dynamodb (moto)-completed]",)),
-    Near(Bug("DynamoDB: a restart keeps the rejection", EXPRESSIONS, "    write.set(\"runs\", number(runs))\n    write.removes = [\"#rejected\"]\n", "    write.set(\"runs\", number(runs))\n"), (f"{_AS_IT_WAS}[dynamodb (moto)]",)),
-    Near(Bug("Valkey: a count that was set back is overwritten", SCRIPTS, "    if (redis.call('HGET', KEYS[1], 'runs') or '0') == ARGV[3] then\n", "    if ARGV[3] then\n"), (f"{_RUNS_ON}[valkey]",)),
-    Near(Bug("Valkey: a first run keeps the rejection", SCRIPTS, "        if ARGV[5] == '1' then\n", "        if ARGV[5] == 'true' then\n"), (f"{_ANEW}[valkey]",)),
-    Near(Bug("Valkey: a release does not count", SCRIPTS, "    elseif ARGV[6] ~= '0' then\n", "    elseif ARGV[6] == '-1' then\n"), (f"{_TOLD}[valkey-None-one more-3]",)),
-    Near(Bug("Valkey: runs are kept past the retention", SCRIPTS, "    local runs = same_life and old.runs or '0'\n", "    local runs = old.runs or '0'\n"), (f"{_RETENTION}[valkey-completed]",)),
+    Near(simulated("DynamoDB: what an attempt counts is written to another life"), (f"{_OTHER_LIFE}[dynamodb (moto)-both]",)),
+    Near(Bug("DynamoDB: a record without a life counts no run", EXPRESSIONS, "    if life.number == 1:\n", "    if False:\n"), (f"{_COUNTED}[dynamodb (moto)]",)),
+    Near(Bug("DynamoDB: an attempt that was ended is still under way", EXPRESSIONS, "    write.set(\"unended\", number(life.unended))\n", "    write.set(\"unended\", number(max(1, life.unended)))\n"), (f"{_TOLD}[dynamodb (moto)-counted0]",)),
+    Near(Bug("DynamoDB: an attempt that is claimed is not under way", EXPRESSIONS, "#unended = if_not_exists(#unended, :zero) + :one", "#unended = if_not_exists(#unended, :one)"), (f"{_UNENDED}[dynamodb (moto)]",)),
+    Near(Bug("DynamoDB: a count without a rejection keeps it", EXPRESSIONS, "    if life.rejected_at is None:\n        write.removes.append(\"#rejected_at\")\n    else:\n", "    if life.rejected_at is not None:\n"), (f"{_TOLD}[dynamodb (moto)-counted0]",)),
+    Near(Bug("DynamoDB: runs are kept past the retention", EXPRESSIONS, "    write.removes += [\"#runs\", \"#rejected_at\"]\n    return write\n", "    write.removes += [\"#rejected_at\"]\n    return write\n"), (f"{_RETENTION}[dynamodb (moto)-released]",)),
+    Near(simulated("DynamoDB: the same life goes on after the retention"), (f"{_RETENTION}[dynamodb (moto)-completed]",)),
+    Near(Bug("DynamoDB: a restart keeps the rejection", EXPRESSIONS, "    write.removes += [\"#runs\", \"#unended\", \"#rejected_at\"]\n", "    write.removes += [\"#runs\", \"#unended\"]\n"), (f"{_RESTARTED}[dynamodb (moto)]",)),
+    Near(Bug("DynamoDB: a restart begins no other life", EXPRESSIONS, "    write.sets.append(\"#life = if_not_exists(#life, :one) + :one\")\n", "    write.sets.append(\"#life = if_not_exists(#life, :one)\")\n"), (f"{_RESTARTED}[dynamodb (moto)]",)),
+    Near(simulated("DynamoDB: a late claim takes the job that its owner gave back"), (f"{_LATE_CLAIM}[dynamodb (moto)]",)),
+    Near(simulated("DynamoDB: a release is repeated by who did not release it"), (f"{_BY_FORCE}[dynamodb (moto)]",)),
+    Near(Bug("DynamoDB: a release is refused where another life has begun", DYNAMODB_LAYER, "            self._release(record, forget_payload, None)  # another life has begun\n", "            raise\n"), (f"{_OTHER_LIFE}[dynamodb (moto)-release]",)),
+    Near(simulated("DynamoDB: a completion keeps the runs"), (f"{_DONE}[dynamodb (moto)]",)),
+    Near(Bug("Valkey: what an attempt counts is written to another life", SCRIPTS, "        if (held[5] or '1') == ARGV[first] then\n", "        if ARGV[first] then\n"), (f"{_OTHER_LIFE}[valkey-both]",)),
+    Near(Bug("Valkey: a count without a rejection keeps it", SCRIPTS, "                redis.call('HDEL', KEYS[1], 'rejected_at')\n            else\n", "            else\n"), (f"{_TOLD}[valkey-counted0]",)),
+    Near(Bug("Valkey: an attempt that is claimed is not under way", SCRIPTS, "    unended = string.format('%d', unended + 1)\n", ""), (f"{_UNENDED}[valkey]",)),
+    Near(Bug("Valkey: a completion keeps the runs", SCRIPTS, "    end\n    redis.call('HDEL', KEYS[1], 'runs', 'unended', 'rejected_at')\n", "    end\n"), (f"{_DONE}[valkey]",)),
+    Near(Bug("Valkey: a release does not count", SCRIPTS, "    count(6)\n", ""), (f"{_TOLD}[valkey-counted1]",)),
+    Near(Bug("Valkey: runs are kept past the retention", SCRIPTS, "            life, runs, unended, rejected_at = string.format('%d', life + 1), '0', '0', ''\n", "            life = string.format('%d', life + 1)\n"), (f"{_RETENTION}[valkey-released]",)),
+    Near(Bug("Valkey: the same life goes on after the retention", SCRIPTS, "            life, runs, unended, rejected_at = string.format('%d', life + 1), '0', '0', ''\n", "            runs, unended, rejected_at = '0', '0', ''\n"), (f"{_RETENTION}[valkey-completed]",)),
+    Near(Bug("Valkey: a restart begins no other life", SCRIPTS, "    redis.call('PERSIST', KEYS[1])\n    redis.call('HSET', KEYS[1], 'life', string.format('%d', (old.life or 1) + 1))\n", "    redis.call('PERSIST', KEYS[1])\n"), (f"{_RESTARTED}[valkey]",)),
+    Near(Bug("Valkey: to forget begins no other life", SCRIPTS, "'epoch', string.format('%d', old.epoch + 1), 'life', string.format('%d', (old.life or 1) + 1))\n", "'epoch', string.format('%d', old.epoch + 1))\n"), (f"{_FORGOTTEN}[valkey]",)),
+    Near(Bug("Valkey: a late claim takes the job that its owner gave back", SCRIPTS, " or old.released_by == owner or ", " or "), (f"{_LATE_CLAIM}[valkey]",)),
+    Near(Bug("Valkey: a release is repeated by who did not release it", SCRIPTS, " and held[6] == ARGV[1] then", " then"), (f"{_BY_FORCE}[valkey]",)),
     Near(Bug("Valkey: what changed is restarted", SCRIPTS, "    if not is_same then\n        return 0\n", "    if not is_sound then\n        return 0\n"), (f"{_CHANGED}[valkey]",)),
+    Near(Bug("a claim that finds itself knows no runs", RECORD, "        return acquired(record)\n", "        return Acquired(Claim(record.key, owner, record.attempts, record.epoch), record.last_error)\n"), (f"{_UNENDED}[memory]",)),
+    Near(Bug("a claim knows no runs", RECORD, "record.attempts, record.epoch, record.life)", "record.attempts, record.epoch)"), (f"{_UNENDED}[memory]",)),
+    Near(Bug("DynamoDB: a claim after the retention counts in the life before", DYNAMODB_LAYER, "(life if same_life else life.following()).claimed()", "life.claimed()"), (f"{_RETENTION}[dynamodb (moto)-lapsed]",)),
+    Near(Bug("DynamoDB: a record whose retention is over is not taken", DYNAMODB_LAYER, "            if refused.found is None or (refused.found.expiry_timestamp or 0) >= to_ms(now) / 1000:\n", "            if True:\n"), (f"{_RETENTION}[dynamodb (moto)-completed]",)),
+    Near(Bug("Valkey: a claim after the retention counts in the life before", SCRIPTS, "old.last_error or '', life, runs, unended, rejected_at}}", "old.last_error or '', old.life or '1', old.runs or '0', unended, rejected_at}}"), (f"{_RETENTION}[valkey-released]",)),
     # a file that is replaced while it is in use
     Near(Bug("SQLite: a read is answered from a file that is gone", SQLITE, "            self._file.check_in_place()\n            return found\n", "            return found\n"), (f"{_REPLACED}::test_nothing_is_answered_from_a_file_that_is_not_in_its_place[replaced-find]",)),
     Near(Bug("SQLite: a file is looked for before it is read", SQLITE, "            with self._reading:\n                found = read(self._reader, key)\n            self._file.check_in_place()\n", "            self._file.check_in_place()\n            with self._reading:\n                found = read(self._reader, key)\n"), (f"{_REPLACED}::test_what_was_read_while_the_file_was_replaced_is_not_told",)),
