@@ -45,6 +45,6 @@ def everything(worker: Watched) -> dict[str, list[str]]:
 def test_destroy_leaves_nothing(deployed: Deployed) -> None:
     before = everything(deployed.watched)
     assert all(before.values()), before
-    assert (len(before["queues"]), len(before["alarms"])) == (2, 18)
+    assert (len(before["queues"]), len(before["alarms"])) == (2, 19)
     deployed.deployment.destroy()
     assert not any(everything(deployed.watched).values())

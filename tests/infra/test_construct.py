@@ -48,7 +48,7 @@ def test_two_workers_on_one_table(root: App, bundle: Bundle) -> None:
         policy = named(made, "IAM::Policy", name)[1]["Properties"]["PolicyDocument"]
         assert {"Fn::GetAtt": [table, "Arn"]} in [one["Resource"] for one in policy["Statement"]]
     names = [one["Properties"]["AlarmName"] for one in resources(made, "CloudWatch::Alarm").values()]
-    assert len(names) == len(set(names)) == 24
+    assert len(names) == len(set(names)) == 26
 
 
 def test_a_second_worker_in_the_stack_passes_the_checks(root: App, bundle: Bundle) -> None:

@@ -24,7 +24,7 @@ INSTANT = timedelta(milliseconds=1)
 """The finest time that every store keeps."""
 
 KEYS = 2
-OWNERS = ("a", "b")
+OWNERS = ("a", "b", "c")
 """So few that they meet: a fresh execution id would never find itself."""
 
 LEASES = (timedelta(seconds=10), timedelta(seconds=60), RETENTION, RETENTION + timedelta(seconds=90, milliseconds=500))
@@ -138,17 +138,40 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.ask_both(what.key, ask)
         return answer.claim if isinstance(answer, Acquired) else multiple()
 
+    @rule(target=Claims, which=st.integers(0, KEYS - 1), seldom=SELDOM)
+    def what_was_given_back_is_claimed(self, which: int, seldom: bool) -> Claim | MultipleResults[Claim]:
+        record = self.model.find(self.jobs[which].key)
+        if not seldom or record is None or record.owner is not None or not record.in_progress:
+            return multiple()
+        self.claim(which, "same", record.released_by or "next", LEASES[0])
+        return self.claim(which, "same", "next", LEASES[0])
+
+    @rule(which=st.integers(0, KEYS - 1), seldom=SELDOM)
+    def its_holder_gives_it_back_twice(self, which: int, seldom: bool) -> None:
+        record = self.model.find(self.jobs[which].key)
+        if seldom and record is not None and record.owner is not None:
+            for _ in range(2):
+                held = Claim(record.key, record.owner, record.attempts, record.epoch, record.life)
+                self.write(held, release("TimeoutError", forget=False, life=None))
+
     @rule(which=st.integers(0, KEYS - 1), write=WRITES)
     def its_holder_writes(self, which: int, write: Write) -> None:
         record = self.model.find(self.jobs[which].key)
         if record is not None and record.owner is not None:
             self.write(Claim(record.key, record.owner, record.attempts, record.epoch, record.life), write)
 
+    @rule(which=st.integers(0, KEYS - 1), write=WRITES, seldom=SELDOM)
+    def its_holder_writes_after_a_restart(self, which: int, write: Write, seldom: bool) -> None:
+        record = self.model.find(self.jobs[which].key)
+        if seldom and record is not None and record.owner is not None:
+            self.restart(record)
+            self.write(Claim(record.key, record.owner, record.attempts, record.epoch, record.life), write)
+
     @rule(claim=Claims, write=WRITES)
     def who_acquired_at_any_time_writes(self, claim: Claim, write: Write) -> None:
         self.write(claim, write)
 
-    @rule(claim=Claims, owner=st.sampled_from([*OWNERS, "c"]), later=st.sampled_from([-1, 0, 1]), write=WRITES)
+    @rule(claim=Claims, owner=st.sampled_from([*OWNERS, "d"]), later=st.sampled_from([-1, 0, 1]), write=WRITES)
     def a_forged_fence_writes(self, claim: Claim, owner: str, later: int, write: Write) -> None:
         self.write(Claim(claim.key, owner, claim.attempt + later), write)
 
@@ -181,10 +204,13 @@ class StoreMachine(RuleBasedStateMachine):
     def an_operator_restarts(self, shown: Record, seldom: bool) -> None:
         record = shown if seldom else self.model.find(shown.key)
         assert record is not None
+        self.restart(record)
+
+    def restart(self, record: Record) -> None:
         admin = self.ground.harness.admin
         expected = answer_of(lambda model: model.restart(record), self.model)
         assert answer_of(lambda admin: admin.restart(record), admin) == expected
-        assert comparable(admin.look(shown.key)) == comparable(self.model.find(shown.key))
+        assert comparable(admin.look(record.key)) == comparable(self.model.find(record.key))
 
     @rule(seconds=st.sampled_from([0.001, 1.0, 9.999, 10.001, 61.0]))
     def time_passes(self, seconds: float) -> None:

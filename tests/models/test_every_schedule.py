@@ -63,11 +63,18 @@ type Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def _fence(*compared: str) -> Plant:
-    def is_fenced(record: Record | None, claim: Claim, status: Status) -> bool:
-        held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
-        return record is not None and all(getattr(record, name) == held[name] for name in compared)
+    def fenced(status: Status) -> Callable[[Record | None, Claim], bool]:
+        def is_so(record: Record | None, claim: Claim) -> bool:
+            held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
+            return record is not None and all(getattr(record, name) == held[name] for name in compared)
 
-    return lambda patch: patch.setattr(memory, "_is_fenced", is_fenced)
+        return is_so
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(memory, "is_held_by", fenced(Status.IN_PROGRESS))
+        patch.setattr(memory, "was_completed_by", fenced(Status.COMPLETED))
+
+    return plant
 
 
 def _judge(change: Callable[[Any, Any], Any]) -> Plant:

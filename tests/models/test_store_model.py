@@ -17,12 +17,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from adapters import memory
 from domain import record as judgement
-from domain.record import Claim, Record
+from domain.record import Claim, Record, Status
 from tests.contract.harness import STORES
 from tests.models.reference import SITUATIONS
 from tests.models.store_machine import Ground, machine, whole_seconds
 
-LIVES = {"memory": 200, "sqlite": 110, "valkey": 110, "dynamodb (ministack)": 110}
+LIVES = {"memory": 200, "sqlite": 150, "valkey": 150, "dynamodb (ministack)": 130}
 MOTO = "dynamodb (moto)"
 """The same store as over the emulator, on a fake that takes its time: in the long form only."""
 
@@ -74,11 +74,15 @@ def _retention_is_over_at_its_end(patch: pytest.MonkeyPatch) -> None:
 
 def _fence(*compared: str) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
-        def is_fenced(record: Record | None, claim: Claim, status: object) -> bool:
-            held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
-            return record is not None and all(getattr(record, name) == held[name] for name in compared)
+        def fenced(status: Status) -> Callable[[Record | None, Claim], bool]:
+            def is_so(record: Record | None, claim: Claim) -> bool:
+                held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
+                return record is not None and all(getattr(record, name) == held[name] for name in compared)
 
-        patch.setattr(memory, "_is_fenced", is_fenced)
+            return is_so
+
+        patch.setattr(memory, "is_held_by", fenced(Status.IN_PROGRESS))
+        patch.setattr(memory, "was_completed_by", fenced(Status.COMPLETED))
 
     return plant
 
@@ -110,7 +114,7 @@ def _foreign_record_is_ours(right: Any, record: Any, job: Any, owner: Any, now: 
 
 
 def _any_released_attempt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(memory, "_was_released_by", lambda record, claim: record is not None and record.owner is None)
+    patch.setattr(memory, "was_released_by", lambda record, claim: record is not None and record.owner is None)
 
 
 def _store(name: str, change: Callable[[Any, Record], Record]) -> Plant:

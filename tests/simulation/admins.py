@@ -136,6 +136,8 @@ def _not_forgotten(before: Record, after: Record, expires_at: datetime) -> str |
         attempts=before.attempts,
         last_error=before.last_error,
         first_seen=before.first_seen,
+        last_seen=before.last_seen,
+        released_by=None,
     )
     return None if after == wanted else f"expected {wanted}"
 

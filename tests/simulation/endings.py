@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from domain.answer import Answer
@@ -108,6 +108,8 @@ class Ending:
             wanted = Rejected("attempts_exhausted", detail, seen.last_error, attempt)
         if not seen.released:
             return "rejected, and its release has not landed"
+        if self.trace.delivery.counts_runs:
+            self._lives.rejected(seen.number_in_all + 1, self.now)
         return None if rejected == wanted else f"expected {wanted}, got {rejected}"
 
     def _given_back(self, seen: AttemptSeen) -> str | None:
@@ -135,7 +137,8 @@ class Ending:
                 is_told = failed.error_type == seen.raised
                 return self._given_back(seen) if is_told else f"expected {seen.raised}, got {failed.error_type}"
             case Failure.NOT_STARTED:
-                is_late = self.last_try is not None and self.now >= self.last_try
+                behind = timedelta(seconds=seen.process.skews[1] - seen.process.skew)  # if its clock was set back
+                is_late = self.last_try is not None and self.now + behind >= self.last_try
                 is_right = (is_late or seen.had_no_heartbeat) and not seen.started
                 return self._given_back(seen) if is_right else "there was time to start, or it was"
             case Failure.STORE_UNAVAILABLE:

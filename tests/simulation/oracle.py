@@ -121,8 +121,6 @@ class Oracle:
         seen.counted = seen.started and seen.process.counts_runs
         seen.released = True
         self._looks_whether_anew(seen, after)
-        if after.life.rejected_at is not None and after.life.rejected_at != claim.life.rejected_at:
-            self.lives[claim.key].rejected(seen.number_in_all + 1, after.life.rejected_at)
         if seen.effect_at is not None:
             self.fail("released after its effect: the next one would repeat it")
         if seen.interrupted:

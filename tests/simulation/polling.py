@@ -39,6 +39,8 @@ class LaneStore(WorkerStore):
     """A store of a worker each of whose lanes has a deadline of its own."""
 
     deadlines: dict[Task, datetime]
+    skews: dict[Task, int]
+    """At which the deadline was given: tries are not measured by a clock that is set."""
 
     @property
     def last_try(self) -> datetime | None:
@@ -47,9 +49,15 @@ class LaneStore(WorkerStore):
     @last_try.setter
     def last_try(self, last_try: datetime | None) -> None:
         if last_try is None:
-            self.deadlines = {}
+            self.deadlines, self.skews = {}, {}
         else:
             self.deadlines[self.world.current] = last_try
+            self.skews[self.world.current] = self.process.skew
+
+    @property
+    def tries_until(self) -> datetime | None:
+        task, last_try = self.world.current, self.last_try
+        return last_try and last_try + timedelta(seconds=self.process.skew - self.skews[task])
 
 
 class PollingWorker(BeatingWorker, QueueWorker):

@@ -112,9 +112,14 @@ class WorkerStore:
             return old
         return found
 
+    @property
+    def tries_until(self) -> datetime | None:
+        """The end of its tries, on its clock as that now is."""
+        return self.last_try
+
     def _ask(self, name: str, owner: str, key: JobKey, do: Do, check: Check) -> Any:
         """The oracle hears of each try, and of its failure."""
-        self.oracle.tries.asks(name, owner, self.now(), self.last_try)
+        self.oracle.tries.asks(name, owner, self.now(), self.tries_until)
         try:
             answer = self._try(name, key, do, check)
         except StoreUnavailableError:
