@@ -184,7 +184,7 @@ BUGS: Final = (
     Bug("SQLite: no owner in the fence", SQLITE, "            if old is None or not is_held_by(old, claim):\n", "            if old is None or not (is_held_by(old, claim) or (old.in_progress and old.attempts == claim.attempt)):\n", "sqlite"),
     Bug("the limit counts attempts", SERVICE, "        is_exhausted = life.runs >= limit and delivery.is_redelivery\n", "        is_exhausted = claim.attempt > limit and delivery.is_redelivery\n"),
     Bug("the mark of the rejected message is ignored", SERVICE, "        is_sent_anew = before.rejected_at is not None and sent_at is not None and sent_at > before.rejected_at\n", "        is_sent_anew = before.rejected_at is not None\n"),
-    Bug("a run after a lapse is not counted first", SERVICE, "        may_end_otherwise = life.unended > 1 or counted.runs >= limit\n", "        may_end_otherwise = counted.runs >= limit\n"),
+    Bug("a run after a lapse is not counted first", SERVICE, "        may_end_otherwise = before.unended > 1 or counted.runs >= limit\n", "        may_end_otherwise = counted.runs >= limit\n"),
     Bug("a completion is tried until the first lease's end", SERVICE, "        last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try\n", "        last_try = run.began.monotonic + run.lease if run.last_try is None else run.last_try\n"),
     Bug("rejected though its release did not land", SERVICE, "            if isinstance(outcome, Rejected):\n                run.error = error\n                return Failed(Failure.STORE_UNAVAILABLE, raised or type(error).__name__)\n", ""),
     Bug("runs are kept past the retention", RECORD, "    if old and old.retention_is_over(now):\n        life = life.following()\n", ""),
