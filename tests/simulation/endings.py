@@ -11,12 +11,15 @@ from domain.ports.events import Trace
 from domain.record import Record, Status
 from tests.simulation.attempts import AttemptSeen, may_lapse
 from tests.simulation.lives import Lives
-from tests.simulation.plan import STALE_FOR
+from tests.simulation.plan import CALM_SKEW, STALE_FOR
+from tests.simulation.world import moment
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Oracle
 
 UNKNOWN_OPERATION_RECEIVES: Final = 10
+MOST_APART: Final = 100
+"""Seconds, more than clocks differ: what is sent within that after a rejection may have been sent before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ class Ending:
         if not seen.released:
             return "rejected, and its release has not landed"
         if self.trace.delivery.counts_runs:
-            self._lives.rejected(seen.number_in_all + 1, self.now)
+            apart = MOST_APART if self.oracle.plan.hostile else 2 * CALM_SKEW
+            self._lives.rejected(seen.number_in_all + 1, moment(self.oracle.world.now + apart))
         return None if rejected == wanted else f"expected {wanted}, got {rejected}"
 
     def _given_back(self, seen: AttemptSeen) -> str | None:
