@@ -29,6 +29,11 @@ class Lives:
         """With the attempt of that index, for every message."""
         self._begins.append(at)
 
+    def begins_with(self, at: int) -> None:
+        """The attempt of that index, claimed before the last life began, runs in it."""
+        self._begins.append(at)
+        self._begins = [begin for begin in self._begins if begin <= at]
+
     def rejected(self, at: int, when: datetime) -> None:
         """Messages that are sent after `when` begin with the attempt of that index."""
         self._rejections.append((at, when))

@@ -68,6 +68,8 @@ class Oracle:
         if claim.attempt in known:
             if known[claim.attempt].claim.owner != claim.owner:
                 self.fail(f"attempt {claim.attempt} was given twice")
+            if claim.life.number != known[claim.attempt].claim.life.number:  # it learns of its claim in another life
+                lives.begins_with(known[claim.attempt].number_in_all)
             return
         if known and claim.attempt <= max(known):
             self.fail(f"attempt {claim.attempt} after {max(known)}: attempts must increase")
