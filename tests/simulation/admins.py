@@ -60,7 +60,13 @@ class WatchedAdmin:
             expected = replace(before, life=Life(before.life.number + 1))
             return None if after == expected else f"expected {expected}"
 
-        self._ask("restart", lambda: self.admin.restart(seen), is_right)
+        def restart() -> None:
+            self.admin.restart(seen)
+            after = self.backend.peek(seen.key)
+            if after is None or after.life.number <= seen.life.number:
+                raise Violation("a restart began no other life")
+
+        self._ask("restart", restart, is_right)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         def is_right(before: Record, after: Record | None, now: datetime) -> str | None:

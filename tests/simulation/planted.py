@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-STEPS: Final = (50, 500, 5000)
+STEPS: Final = (50, 500, 1000, 5000)
 ROOT: Final = Path(__file__).parents[2]
 
 
