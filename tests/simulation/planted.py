@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -273,13 +274,17 @@ def look_for(bug: Bug, seeds: int, processes: int = 1) -> Found:
 
 
 def look_for_all(seeds: int | None, processes: int) -> Iterator[Found]:
-    """Without a number of seeds: as few as find it, of these steps."""
-    for bug in BUGS:
-        for step in (seeds,) if seeds else STEPS:
-            found = look_for(bug, step, processes)
-            if found.found_in:
-                break
-        yield found
+    """So many bugs at a time. Without a number of seeds: as few as find it, of these steps."""
+    with ThreadPoolExecutor(processes) as pool:
+        yield from pool.map(lambda bug: _found(bug, (seeds,) if seeds else STEPS), BUGS)
+
+
+def _found(bug: Bug, steps: Iterable[int]) -> Found:
+    for step in steps:
+        found = look_for(bug, step)
+        if found.found_in:
+            break
+    return found
 
 
 def main() -> int:
