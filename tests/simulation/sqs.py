@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulation.plan import PlannedMessage
 from tests.simulation.world import World
 
-MAX_RECEIVES = 60
+MAX_RECEIVES = 100
 """The backstop. So far apart from MAX_ATTEMPTS that only a worker that never settles reaches it."""
 
 
