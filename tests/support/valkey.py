@@ -31,6 +31,7 @@ from domain.ports.clock import Clock
 READY_WITHIN_SECONDS = 10
 PATIENT = timedelta(seconds=5)
 """Where a test is not about time."""
+RETENTION = timedelta(hours=1)
 
 
 def binary() -> str:

@@ -108,7 +108,7 @@ def emulator(tls: Tls | None = None, **options: str) -> Iterator[Emulator]:
     Whatever it runs sees no credentials of yours, no HOME, and a temporary folder of its own. It ends with this
     process, however that ends. Raises `EmulatorError`.
     """
-    python = _environment() / "bin" / "python"
+    python = locked_environment("emulator") / "bin" / "python"
     with tempfile.TemporaryDirectory(prefix=guarded.FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
         with (Path(folder) / "stderr").open("w") as errors:
             process = _started(
@@ -185,10 +185,6 @@ def locked_environment(group: str) -> Path:
     if made.returncode:
         raise EmulatorError(f"`uv sync --only-group {group}` failed:\n{made.stderr.strip()}")
     return folder
-
-
-def _environment() -> Path:
-    return locked_environment("emulator")
 
 
 def _ready(process: "subprocess.Popen[str]", folder: Path, authority: Path | None) -> Emulator:

@@ -1,6 +1,5 @@
 """Operators among keys of other tools: theirs are neither told nor deleted, and no page is longer than asked for."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,39 +15,13 @@ from domain.record import Claim, Status
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.tcp_proxy import proxied
-from tests.support.valkey import Server, emptied, valkey_admin, valkey_store
+from tests.support.valkey import RETENTION, Server, valkey_admin
 
 LEASE = timedelta(seconds=60)
-RETENTION = timedelta(hours=1)
 
 
 def name(job_id: str) -> str:
     return f"onejob:{job(job_id).key}"
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with emptied() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(server: Server, clock: FakeClock) -> Iterator[ValkeyIdempotencyStore]:
-    made = valkey_store(server.port, clock, RETENTION)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def admin(server: Server, clock: FakeClock) -> Iterator[ValkeyStoreAdmin]:
-    made = valkey_admin(server.port, clock, RETENTION)
-    yield made
-    made.close()
 
 
 def keys_of_others(server: Server) -> list[str]:

@@ -15,11 +15,10 @@ from domain.record import Acquired, Busy, Claim, Completed
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.tcp_proxy import Fault, TcpProxy, proxied
-from tests.support.valkey import PATIENT, Server, emptied, started, valkey_admin, valkey_store
+from tests.support.valkey import PATIENT, RETENTION, Server, started, valkey_admin, valkey_store
 
 JOB = job("job-001", secret="payload-value")
 LEASE = timedelta(seconds=60)
-RETENTION = timedelta(hours=1)
 HELD = Claim(JOB.key, "a", 1)
 ANSWER = Answer('"answer-value"')
 IMPATIENT = timedelta(milliseconds=200)
@@ -47,12 +46,6 @@ FAULTS: dict[str, Fault] = {
     "no Valkey": b"HTTP/1.1 400 Bad Request payload-value\r\n\r\n",
     "nonsense": b":payload-value\r\n",
 }
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with emptied() as running:
-        yield running
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 import ssl
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from domain.record import Acquired, Claim
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.tcp_proxy import proxied
-from tests.support.valkey import Server, binary, emptied, started
+from tests.support.valkey import Server, binary, started
 
 SECOND = timedelta(seconds=1)
 ROOT = Path(__file__).parents[3]
@@ -35,12 +34,6 @@ def refusal(url: str) -> str:
     assert "hunter" not in text
     assert text.startswith("IDEMPOTENCY_VALKEY_URL: ")
     return str(refused.value)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with emptied() as running:
-        yield running
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])

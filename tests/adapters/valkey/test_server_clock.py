@@ -1,6 +1,6 @@
 """The server's clock decides nothing: no key expires by itself, whatever that clock shows and whoever wrote the key."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
@@ -13,41 +13,17 @@ from domain.errors import StoreUnavailableError
 from domain.record import Acquired, Busy, Claim, Completed
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
-from tests.support.valkey import Server, emptied, valkey_admin, valkey_client, valkey_store, with_own_clock
+from tests.support.valkey import RETENTION, Server, valkey_admin, valkey_client, valkey_store, with_own_clock
 
 JOB = job("job-001", amount=10)
 KEY = f"onejob:{JOB.key}"
 LEASE = timedelta(seconds=60)
-RETENTION = timedelta(hours=1)
 HELD = Claim(JOB.key, "a", 1)
 ANSWER = Answer("1")
 FOR_EVER = -1
 """What PTTL answers of a key that does not expire."""
 
 OLDER_VERSIONS_MS = 7_200_000
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with emptied() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(server: Server, clock: FakeClock) -> Iterator[ValkeyIdempotencyStore]:
-    with closing(valkey_store(server.port, clock, RETENTION)) as made:
-        yield made
-
-
-@pytest.fixture
-def admin(server: Server, clock: FakeClock) -> Iterator[ValkeyStoreAdmin]:
-    with closing(valkey_admin(server.port, clock, RETENTION)) as made:
-        yield made
 
 
 def by_an_older_version(server: Server) -> None:

@@ -1,6 +1,6 @@
 """What is peculiar to Valkey: one round trip each, and keys of somebody else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Event
@@ -14,19 +14,12 @@ from domain.record import Acquired, Busy, Claim
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.tcp_proxy import proxied
-from tests.support.valkey import Server, emptied, valkey_store
+from tests.support.valkey import RETENTION, Server, valkey_store
 
 JOB = job("job-001", amount=10)
 KEY = f"onejob:{JOB.key}"
 LEASE = timedelta(seconds=60)
-RETENTION = timedelta(hours=1)
 HELD = Claim(JOB.key, "a", 1)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with emptied() as running:
-        yield running
 
 
 def test_every_operation_is_one_request_and_a_server_that_forgot_the_script_costs_one_more(server: Server) -> None:
