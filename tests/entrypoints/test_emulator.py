@@ -350,7 +350,7 @@ def test_an_environment_without_a_python_is_told_and_leaves_nothing(
     own_folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = tmp_path_factory.mktemp("empty")
-    monkeypatch.setattr(launcher, "_environment", lambda: empty)
+    monkeypatch.setattr(launcher, "locked_environment", lambda group: empty)
     assert refusal() == f"{empty}/bin/python: No such file or directory"
     assert list(own_folder.iterdir()) == []
 
