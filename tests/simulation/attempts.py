@@ -48,8 +48,8 @@ class AttemptSeen:
     write_refused: bool = False
     renewal_refused: bool = False
     renewal_failed: bool = False
-    landed_at: int = 0
-    """When its lease was last renewed, or claimed."""
+    asked_at: int = 0
+    """When the last renewal that landed was asked for, or the claim: its lease counts from then."""
     failed_at: int = -1
     """When a renewal last failed, if one did since."""
     believed_tick: int | None = None
@@ -82,13 +82,13 @@ class AttemptSeen:
 
     def _may_have_lapsed(self, by: Process) -> bool:
         """A lease that is renewed lapses only if its worker has ended with it, died, slept or was not answered since it
-        was last renewed, or if the clock of who takes it was ahead.
+        asked for the last renewal that landed, or if the clock of who takes it was ahead.
         """
         process = self.process
         has_ended = self.finished or self.interrupted or self.is_overdue or process.dead
         is_ahead = by.skews[1] > process.skews[0]
         is_unanswered = self.believed_tick is not None and self.failed_at >= self.believed_tick - ASKED_AGAIN_WITHIN
-        return has_ended or is_ahead or is_unanswered or process.asleep_until > self.landed_at
+        return has_ended or is_ahead or is_unanswered or process.asleep_until > self.asked_at
 
 
 def may_lapse(seen: AttemptSeen) -> bool:

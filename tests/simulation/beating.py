@@ -51,8 +51,9 @@ class BeatingWorker(Worker):
         self, lease: Lease, length: timedelta, until: datetime | None, overdue: Callable[[], None]
     ) -> Iterator[None]:
         seen = self.oracle.by_fence[lease.claim.owner, lease.claim.attempt]
-        seen.beats, seen.landed_at = True, self.world.now
-        seen.believed_tick = int(lease.end.monotonic.total_seconds())
+        end = lease.end.monotonic
+        seen.beats, seen.asked_at = True, int((end - length).total_seconds())
+        seen.believed_tick = int(end.total_seconds())
         try:
             with self.beating(lease, length, until, overdue):
                 yield
@@ -75,7 +76,7 @@ class BeatingWorker(Worker):
             raise
         self.oracle.faults["renewed"] += 1
         seen.believed_until, seen.believed_tick = asked + lease, asked_at + int(lease.total_seconds())
-        seen.landed_at, seen.failed_at = self.world.now, -1
+        seen.asked_at, seen.failed_at = asked_at, -1
 
     def work_longer(self, planned: PlannedJob, attempt: Attempt, seen: AttemptSeen) -> None:
         for _ in range(planned.longer // LOOK_EVERY):

@@ -23,6 +23,14 @@ OUTAGE: Final = (60, 90)
 UNSTARTED: Final = (1, 10)
 
 
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What a worker that polls received, and at which tick it became invisible: before the answer was read."""
+
+    at: int
+    receives: Sequence[int]
+
+
 @dataclass(slots=True)
 class Delivered:
     """One receive of a message. `ahead` is what stands before it in its lane of the batch, `began` its invocation's
@@ -71,20 +79,20 @@ class Deliveries:
         raise Violation(what)
 
     def received(
-        self, batch: Sequence[SentMessage], began: datetime, request_id: str, *, polled: Sequence[int] | None = None
+        self, batch: Sequence[SentMessage], began: datetime, request_id: str, *, polled: "Polled | None" = None
     ) -> list[Delivered]:
-        """By an invocation; or by a worker that polls, at its receives of then."""
+        """By an invocation; or by a worker that polls, which may have slept since."""
         last: dict[object, Delivered] = {}
         received = []
         for number, sent in enumerate(batch):
             lane = self._lane(sent.planned, began)
-            receives = sent.receives if polled is None else polled[number]
+            receives = sent.receives if polled is None else polled.receives[number]
             one = Delivered(sent, receives, lane, last.get(lane), began, request_id, is_polled=polled is not None)
             if polled is None:
                 self._is_not_held(sent, receives)
             else:
-                one.holder, one.extended_at = self.world.current.process, self.world.now
-                one.received_at = self.world.now
+                one.holder = self.world.current.process
+                one.received_at = one.extended_at = polled.at
             self.known[sent.planned.name, receives] = last[lane] = one
             received.append(one)
         return received

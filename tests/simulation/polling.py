@@ -19,7 +19,7 @@ from entrypoints.poll_worker import BEYOND_LEASE
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.beating import BeatingWorker
 from tests.simulation.crew import RealCrew
-from tests.simulation.deliveries import Delivered
+from tests.simulation.deliveries import Delivered, Polled
 from tests.simulation.plan import MARGIN, MAX_ANSWER_BYTES, RUNNER_LEASE
 from tests.simulation.queue_port import REFUSED, QueueWorker, WatchedBatches
 from tests.simulation.sqs import SentMessage
@@ -103,7 +103,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
         self.refused_at = -1_000
         self.mine: list[Delivered] = []
         self.batch: list[SentMessage] = []
-        self.receives: list[int] = []
+        self.polled = Polled(0, [])
 
     def work(self) -> None:
         """Start, and look after what is missing."""
@@ -139,16 +139,17 @@ class PollingWorker(BeatingWorker, QueueWorker):
             world.pause(POLL if visible is None else min(POLL, max(1, visible - world.now)))
             batch = queue.receive(number)
         queue.hide(batch, int((RUNNER_LEASE + BEYOND_LEASE).total_seconds()))
+        polled = Polled(world.now, [sent.receives for sent in batch])
         messages, request_id = [self.message(sent) for sent in batch], f"request-{next(self.shared.number)}"
         if self.queue_fails():
             raise QueueUnavailableError("received, and the answer is lost")
-        self.batch, self.receives, self.request_id = batch, [one.receives for one in messages], request_id
+        self.batch, self.polled, self.request_id = batch, polled, request_id
         return ReceivedMessages(messages, request_id)
 
     def _reads(self) -> None:
         self.parsing_point()
         began = self.clock.now()
-        received = self.deliveries.received(self.batch, began, self.request_id, polled=self.receives)
+        received = self.deliveries.received(self.batch, began, self.request_id, polled=self.polled)
         for one in received:
             one.is_extended = self.refused_at < self.world.now - POLL
         self.mine += received

@@ -171,4 +171,5 @@ class _Lambda:
         if message.receives == receives and not message.is_gone and message.is_in_flight(self.world.now):
             self.oracle.faults["redelivered"] += 1
             message.visible_at = self.world.now
+            message.redelivered += 1
             self.look_again()
