@@ -49,10 +49,10 @@ proofs_apart := "--ignore tests/models --ignore tests/simulation --ignore tests/
 
 # all tests, with branch coverage (the proofs without, which it would slow down): the domain whole, the rest at least 95 %
 cover:
-    uv run --frozen coverage run -m pytest {{ proofs_apart }}
+    uv run --frozen pytest --cov --cov-report= {{ proofs_apart }}
     uv run --frozen coverage report --include='src/domain/*' --fail-under=100
     uv run --frozen coverage report --fail-under=95
-    uv run --frozen pytest {{ proofs }}
+    uv run --frozen pytest -n auto {{ proofs }}
 
 bare := "UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups --only-group test pytest -q"
 

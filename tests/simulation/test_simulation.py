@@ -1,5 +1,6 @@
 """The simulator itself: some seeds, the same over both stores, replayed exactly, and that it can fail and shrink."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -120,3 +121,14 @@ def test_a_bug_that_is_none_is_not_found() -> None:
 def test_the_double_answers_for_a_whole_run() -> None:
     told = plan(11)
     assert simulate(told, dynamodb_backend).trace == simulate(told).trace != ()
+
+
+def test_the_parts_of_the_table_are_the_table() -> None:
+    parts = [planted._part(f"{number}/4") for number in (1, 2, 3, 4)]
+    assert sorted(bug.name for first, step in parts for bug in BUGS[first::step]) == sorted(bug.name for bug in BUGS)
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "/", "1/0", "-1/4", "a/b"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="K/N"):
+        planted._part(text)

@@ -38,7 +38,7 @@ def test_jitter_spreads_a_backoff_over_its_upper_half(receives: int) -> None:
     assert backoff(receives, lambda: HALF) == longest * 3 / 4
 
 
-@pytest.mark.parametrize("reason", set(Failure) - {Failure.STORE_UNAVAILABLE, Failure.NOT_STARTED})
+@pytest.mark.parametrize("reason", sorted(set(Failure) - {Failure.STORE_UNAVAILABLE, Failure.NOT_STARTED}))
 @pytest.mark.parametrize(("receives", "after"), [(1, 10), (4, 80), (50, 900)])
 def test_a_failed_message_comes_back_after_its_backoff(reason: Failure, receives: int, after: int) -> None:
     assert visible_again(Failed(reason, "ValueError"), receives, NOW, lambda: MOST) == NOW + timedelta(seconds=after)
