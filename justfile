@@ -49,7 +49,7 @@ proofs_apart := "--ignore tests/models --ignore tests/simulation --ignore tests/
 
 # all tests, with branch coverage (the proofs without, which it would slow down): the domain whole, the rest at least 95 %
 cover:
-    uv run --frozen pytest --cov --cov-report= {{ proofs_apart }}
+    uv run --frozen pytest -n auto --cov --cov-report= {{ proofs_apart }}
     uv run --frozen coverage report --include='src/domain/*' --fail-under=100
     uv run --frozen coverage report --fail-under=95
     uv run --frozen pytest -n auto {{ proofs }}

@@ -22,7 +22,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     named run in one process.
     """
     is_of_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
-    if is_of_all and getattr(config.option, "numprocesses", 0) is None:
+    is_one_of_them = hasattr(config, "workerinput")
+    if is_of_all and not is_one_of_them and getattr(config.option, "numprocesses", 0) is None:
         config.option.numprocesses = "auto"
 
 

@@ -23,7 +23,9 @@ PARTS = [f"part-{number}" for number in range(8)]
 FLAKY = '{"job_id":"flaky","operation":"fails_once"}'
 MALFORMED = '{"job_id":"poison"'
 REFUSED = '{"job_id":"refused","operation":"refuses"}'
-LONG = '{"job_id":"long","operation":"slow"}'
+LONG = "long"
+"""The id of a job that still runs when it is sent again."""
+
 HANGING = '{"job_id":"hanging","operation":"hangs_once"}'
 
 
@@ -49,14 +51,20 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 def _send_everything(worker: Watched) -> dict[str, list[str]]:
     sent = {
         HANGING: worker.send(HANGING),
-        LONG: worker.send(LONG),
         TWICE: worker.send(TWICE) + worker.send(TWICE),
         FLAKY: worker.send(*(f'{{"job_id":"{name}"}}' for name in PARTS), FLAKY)[-1:],
     }
     sent[MALFORMED], sent[REFUSED] = ([message_id] for message_id in worker.send(MALFORMED, REFUSED))
-    worker.until(lambda: worker.records().get("long", {}).get("status") == "INPROGRESS")
-    sent[LONG] += worker.send(LONG)
+    sent[LONG] = send_while_it_runs(worker, LONG)
     return sent
+
+
+def send_while_it_runs(worker: Watched, job_id: str) -> list[str]:
+    """A job that takes two seconds, and once more when it has been claimed."""
+    body = f'{{"job_id":"{job_id}","operation":"slow"}}'
+    first = worker.send(body)
+    worker.until(lambda: job_id in worker.records())
+    return first + worker.send(body)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """The real stack with its real bundle on the emulator, watched through the AWS API only."""
 
 import json
+from typing import Any
 
-from tests.e2e.conftest import FLAKY, LONG, MALFORMED, PARTS, REFUSED, TWICE, Deployed
+from tests.e2e.conftest import FLAKY, LONG, MALFORMED, PARTS, REFUSED, TWICE, Deployed, send_while_it_runs
 from tests.support.deployed import Watched
 
 
@@ -34,10 +35,21 @@ def test_a_partial_batch_sends_back_what_failed_and_nothing_else(deployed: Deplo
 
 
 def test_a_duplicate_that_meets_a_running_job_is_deferred_and_answered(deployed: Deployed, worker: Watched) -> None:
-    worker.until(lambda: "job_skipped" in worker.events("long"), lambda: worker.events("long"))
-    told = {line["event"]: line for line in worker.lines("long")}
+    job_id, (first, second) = LONG, deployed.sent[LONG]
+    told = answered(worker, job_id)
+    for number in range(5):
+        if "job_deferred" in told:
+            break
+        job_id = f"{LONG}-{number}"  # on a slow machine the second one comes too late to meet it
+        first, second = send_while_it_runs(worker, job_id)
+        told = answered(worker, job_id)
     assert told.keys() == {"business_operation_executed", "job_deferred", "job_skipped"}
-    first, second = deployed.sent[LONG]
     assert told["business_operation_executed"]["sqs_message_id"] == first
     assert told["job_deferred"]["sqs_message_id"] == told["job_skipped"]["sqs_message_id"] == second
-    assert worker.records()["long"]["attempts"] == 1
+    assert worker.records()[job_id]["attempts"] == 1
+
+
+def answered(worker: Watched, job_id: str) -> dict[str, dict[str, Any]]:
+    """Its log lines by event, once the duplicate is answered."""
+    worker.until(lambda: "job_skipped" in worker.events(job_id), lambda: worker.events(job_id))
+    return {line["event"]: line for line in worker.lines(job_id)}
