@@ -13,7 +13,7 @@ from typer.testing import Result
 from adapters.sqs.job_size import MAX_JOB_BYTES
 from adapters.sqs.sender import SqsSender
 from tests.support.aws import in_process
-from tests.support.aws_faults import AwsFault, aws_requests
+from tests.support.aws_faults import AwsFault, aws_requests, refused_entries
 from tests.support.cli import file_of, objects, onejob
 
 
@@ -74,7 +74,9 @@ def test_the_rest_is_sent_if_told_so(tmp_path: Path) -> None:
     url = queue()
     result = send(file_of(tmp_path, "[]", *numbered(2)), "--skip-invalid", "--json", url=url)
     assert result.exit_code == 0
-    assert objects(result) == [{"sent": 2, "jobs": 2, "invalid": 1, "refused": [], "uncertain": [], "next_line": 4}]
+    assert objects(result) == [
+        {"sent": 2, "jobs": 2, "invalid": 1, "refused": [], "uncertain": [], "held": [], "next_line": 4}
+    ]
     assert bodies(url) == numbered(2)
 
 
@@ -163,8 +165,9 @@ def test_on_a_fifo_queue_each_job_can_have_a_group_of_its_own(tmp_path: Path) ->
     url = queue("jobs.fifo")
     with aws_requests() as requests:
         send(file_of(tmp_path, *numbered(2), numbered(1)[0]), "--group-per-job", url=url)
-    groups = [entry["MessageGroupId"] for entry in requests.bodies["SendMessageBatch"][0]["Entries"]]
-    assert (len(set(groups)), groups[0]) == (2, groups[2])
+    asked = [[entry["MessageGroupId"] for entry in body["Entries"]] for body in requests.bodies["SendMessageBatch"]]
+    (first, second), (again,) = asked
+    assert (first != second, again) == (True, first)
 
 
 @pytest.mark.parametrize(
@@ -197,3 +200,34 @@ def test_a_missing_file_a_missing_queue_and_denied_permission_say_what_to_do(
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     homeless = send(file, url=url)
     assert (homeless.exit_code, "no region is set: --region" in homeless.stderr) == (2, True)
+
+
+def in_order(url: str) -> list[str]:
+    """The job ids of a FIFO queue of one group, in its order."""
+    sqs, found = boto3.client("sqs"), []
+    while received := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        found += [json.loads(message["Body"])["job_id"] for message in received]
+        for message in received:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    return found
+
+
+def test_a_group_keeps_its_order_when_sqs_refuses_one_of_it_for_a_moment(tmp_path: Path) -> None:
+    url = queue("jobs.fifo")
+    with refused_entries(**{"001": ["InternalError"]}):
+        result = send(file_of(tmp_path, *numbered(3)), "--group-id", "g", url=url)
+    assert (result.exit_code, in_order(url)) == (0, ["000", "001", "002"])
+
+
+def test_behind_a_job_that_sqs_refuses_for_good_nothing_of_its_group_is_sent(tmp_path: Path) -> None:
+    url, file = queue("jobs.fifo"), file_of(tmp_path, *numbered(5))
+    with refused_entries(**{"001": ["InvalidMessageContents!"]}):
+        result = send(file, "--group-id", "g", "--json", url=url)
+    assert result.exit_code == 1
+    assert "line 2: SQS refuses it: InvalidMessageContents" in result.stderr
+    assert "not sent, since what stands before them in their group was not: lines 3-5" in result.stderr
+    assert "the same command with --from-line 2" in result.stderr
+    (told,) = objects(result)
+    assert (told["sent"], told["refused"], told["held"], told["next_line"]) == (1, [2], [3, 4, 5], 2)
+    assert send(file, "--group-id", "g", "--from-line", "2", url=url).exit_code == 0
+    assert in_order(url) == ["000", "001", "002", "003", "004"]

@@ -11,6 +11,7 @@ POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
+SENDER: Final = "adapters/sqs/sender.py"
 RENEWALS: Final = "adapters/threads/heartbeat.py"
 PERIODIC: Final = "adapters/threads/periodic.py"
 POOL: Final = "adapters/threads/pool.py"
@@ -33,6 +34,7 @@ _STALE: Final = f"{_RULES}::test_a_stale_letter_that_is_forced_is_sent_as_if_it_
 _YOUNG: Final = f"{_RULES}::test_a_letter_that_is_not_stale_keeps_its_age"
 _FORGOTTEN: Final = f"{_REDRIVE}::test_an_age_that_is_forgotten_is_forgotten_wherever_it_stands"
 _DUPLICATE: Final = f"{_VISIBILITY}::test_a_duplicate_of_a_running_job_looks_again_after_1_2_4_seconds"
+_SENDER: Final = "tests/adapters/sqs/test_sender.py"
 _NO_LONGER: Final = f"{_LEASES}::test_no_renewal_reaches_beyond_the_deadline_and_what_hangs_is_told_once"
 
 NEAR: Final = (
@@ -95,4 +97,8 @@ NEAR: Final = (
     Near(Bug("a lease's first renewal is due by the wall clock", RENEWALS, "lease.end.monotonic - length + length / BEATS_PER_LEASE)", "self._clock.monotonic() + (lease.end.wall - self._clock.now()) - length + length / BEATS_PER_LEASE)"), (f"{_RENEWALS}::test_a_wall_clock_that_is_set_before_the_first_renewal_does_not_delay_it",)),
     Near(Bug("a lease's end is due by the wall clock", RENEWALS, "        end = None if until is None else self._clock.monotonic() + (until - self._clock.now())\n", "        end = None if until is None else until - datetime.fromtimestamp(0, until.tzinfo)\n"), (_NO_LONGER,)),
     Near(Bug("a lease that is lost tells of no overdue attempt", RENEWALS, "                due = beat.end if beat.lease.refused else min(due, beat.end)\n", "                due = min(due, beat.end)\n                if beat.lease.refused:\n                    return\n"), (f"{_LEASES}::test_an_attempt_whose_lease_is_lost_is_told_when_it_is_overdue_too",)),
+    # the order of a FIFO group as it is sent
+    Near(Bug("a request holds several messages of a FIFO group", SENDER, "in_order=self._is_fifo)", "in_order=False)"), (f"{_SENDER}::test_what_is_refused_for_a_moment_keeps_its_place_in_its_group",)),
+    Near(Bug("a FIFO group goes on behind what is refused for good", SENDER, "                blocked |= {message.group_id for message, _ in done.refused}\n", ""), (f"{_SENDER}::test_nothing_of_a_group_is_sent_behind_what_is_refused_for_good_and_other_groups_go_on",)),
+    Near(Bug("a FIFO group goes on behind what is refused again and again", SENDER, "                blocked |= {message.group_id for message in done.unsent}\n", ""), (f"{_SENDER}::test_nothing_of_a_group_is_sent_behind_what_is_refused_again_and_again",)),
 )  # fmt: skip

@@ -75,3 +75,31 @@ def _body(request: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     return body
+
+
+@contextmanager
+def refused_entries(**failures: Sequence[str]) -> Iterator[None]:
+    """SendMessageBatch where SQS refuses single entries: those of a job id (`a=[...]`) fail with these codes, one a
+    request, and the others of the request land. A code that ends in `!` is the sender's fault, and lasts.
+    """
+    left, original = {name: list(codes) for name, codes in failures.items()}, vars(Endpoint)["_do_get_response"]
+
+    def respond(self: Endpoint, request: Any, operation: Any, *rest: Any) -> Any:
+        if operation.name != "SendMessageBatch":
+            return original(self, request, operation, *rest)
+        body, failed = _body(request), []
+        for entry in list(body["Entries"]):
+            if codes := left.get(json.loads(entry["MessageBody"])["job_id"]):
+                code = codes.pop(0)
+                failed.append({"Id": entry["Id"], "Code": code.rstrip("!"), "SenderFault": code.endswith("!")})
+                body["Entries"].remove(entry)
+        if not body["Entries"]:
+            parsed = {"Successful": [], "Failed": failed, "ResponseMetadata": {"HTTPStatusCode": 200}}
+            return (SimpleNamespace(status_code=200, headers={}, content=b""), parsed), None
+        request.body = json.dumps(body).encode()
+        request.headers["Content-Length"] = str(len(request.body))
+        (response, parsed), error = original(self, request, operation, *rest)
+        return (response, {**parsed, "Failed": [*parsed.get("Failed", ()), *failed]}), error
+
+    with patch.object(Endpoint, "_do_get_response", respond):
+        yield

@@ -5,6 +5,9 @@ its deduplication ids), so the client that is given must not try again by itself
 
 A FIFO queue that drops a message as a repeat answers as if it took it, and nothing in its answer tells: `sent` says
 that SQS has taken this message or, within the last five minutes, one with the same deduplication id.
+
+SQS may refuse one entry of a batch and take those behind it. So a request holds one message of a FIFO queue's group,
+and nothing of the group is sent before that one has landed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,12 +60,15 @@ class Outgoing:
 
 @dataclass(slots=True)
 class BatchSent:
-    """What became of a batch. `uncertain` may have arrived; `unsent` did not, for `error`; `refused` never will."""
+    """What became of a batch. `uncertain` may have arrived; `unsent` did not, for `error`; `refused` never will; `held`
+    was not sent, since something before it in its FIFO group did not land.
+    """
 
     sent: list[Outgoing] = field(default_factory=list)
     refused: list[tuple[Outgoing, str]] = field(default_factory=list)
     uncertain: list[Outgoing] = field(default_factory=list)
     unsent: list[Outgoing] = field(default_factory=list)
+    held: list[Outgoing] = field(default_factory=list)
     error: Exception | None = None
 
 
@@ -77,8 +83,19 @@ class SqsSender:
 
     def send(self, messages: Iterable[Outgoing]) -> Iterator[BatchSent]:
         """Each batch as soon as it is done with. Raises `QueueUnavailableError` where no batch could be sent."""
-        for batch in batches(messages):
-            yield self._send(batch)
+        blocked: set[str | None] = set()
+        for batch in batches(messages, in_order=self._is_fifo):
+            free = [message for message in batch if message.group_id not in blocked]
+            done = self._send(free) if free else BatchSent()
+            done.held = [message for message in batch if message.group_id in blocked]
+            if self._is_fifo:
+                blocked |= {message.group_id for message in done.unsent}
+                blocked |= {message.group_id for message, _ in done.refused}
+            yield done
+
+    @property
+    def _is_fifo(self) -> bool:
+        return self.url.endswith(".fifo")
 
     def _send(self, batch: Sequence[Outgoing]) -> BatchSent:
         done = BatchSent()
@@ -90,7 +107,7 @@ class SqsSender:
                 waiting = self._try(waiting, done)
             except (ClientError, HTTPClientError, NoConnectionError) as error:
                 done.error = error
-                if may_have_landed(error) and not self.url.endswith(".fifo"):
+                if may_have_landed(error) and not self._is_fifo:
                     done.uncertain += waiting
                     return done
                 if not (may_have_landed(error) or is_passing(error)):
@@ -115,8 +132,11 @@ class SqsSender:
         for number, message in enumerate(waiting):
             if str(number) in landed:
                 done.sent.append(message)
-            elif (why := failed.get(str(number))) is None:
+            elif (why := failed.get(str(number))) is None and not self._is_fifo:
                 done.uncertain.append(message)
+            elif why is None:
+                done.error = QueueUnavailableError("SQS: an answer that says nothing of a message")
+                again.append(message)
             elif why.get("SenderFault") and not why.get("Code", "").endswith(_THROTTLED):
                 done.refused.append((message, why.get("Code", "unknown")))
             else:
@@ -139,13 +159,14 @@ def is_passing(error: Exception) -> bool:
     return isinstance(error, _NEVER_ARRIVED)
 
 
-def batches(messages: Iterable[Outgoing]) -> Iterator[list[Outgoing]]:
-    """As many as one request takes: ten, and 1 MiB in all."""
+def batches(messages: Iterable[Outgoing], *, in_order: bool = False) -> Iterator[list[Outgoing]]:
+    """As many as one request takes: ten, and 1 MiB in all; `in_order`, one of each group."""
     batch: list[Outgoing] = []
     room = MAX_BYTES
     for message in messages:
         size = len(message.body.encode())
-        if batch and (len(batch) == BATCH or size > room):
+        is_behind = in_order and any(other.group_id == message.group_id for other in batch)
+        if batch and (len(batch) == BATCH or size > room or is_behind):
             yield batch
             batch, room = [], MAX_BYTES
         batch.append(message)

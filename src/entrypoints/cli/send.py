@@ -113,20 +113,32 @@ class Sending:
     """The first line that is not known to be done with."""
     refused: list[tuple[int, str]] = field(default_factory=list)
     uncertain: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    """Not sent, since something before them in their FIFO group was not."""
     error: Exception | None = None
     _in_vain: list[int] = field(default_factory=list)
     """The first line of each batch since an answer last arrived."""
+    _blocking: dict[str | None, int] = field(default_factory=dict)
+    """The line that was refused, by its message group."""
+    _first_held: int | None = None
 
     def take(self, batch: BatchSent, last_line: int) -> None:
         self.sent += len(batch.sent)
         self.refused += [(message.number, code) for message, code in batch.refused]
         self.uncertain += [message.number for message in batch.uncertain]
+        self._hold(batch)
         if batch.unsent:
             self.error = batch.error
-            self.next_line = min(message.number for message in batch.unsent)
-        else:
-            self.next_line = last_line + 1
+        first_unsent = min((message.number for message in batch.unsent), default=last_line + 1)
+        self.next_line = min(first_unsent, self._first_held or first_unsent)
         self._give_up_in_vain(batch)
+
+    def _hold(self, batch: BatchSent) -> None:
+        """To go on is to begin with the refused line that others wait for: sent before them, it is before them."""
+        self.held += [message.number for message in batch.held]
+        self._blocking |= {message.group_id: message.number for message, _ in batch.refused}
+        waited_for = [self._blocking[message.group_id] for message in batch.held if message.group_id in self._blocking]
+        self._first_held = min([*waited_for, *filter(None, [self._first_held])], default=None)
 
     def _give_up_in_vain(self, batch: BatchSent) -> None:
         if batch.sent or batch.refused or not batch.uncertain:
@@ -138,13 +150,13 @@ class Sending:
 
     @property
     def is_complete(self) -> bool:
-        return not (self.refused or self.uncertain or self.error)
+        return not (self.refused or self.uncertain or self.held or self.error)
 
 
 def send(checked: Checked, sender: SqsSender, state: Sending, progress: Callable[[str], None]) -> None:
     """Send them in order; `state` is right also where this is interrupted. Raises `QueueUnavailableError`."""
     for batch in sender.send(checked.messages()):
-        numbers = [message.number for message in (*batch.sent, *batch.uncertain, *batch.unsent)]
+        numbers = [message.number for message in (*batch.sent, *batch.uncertain, *batch.unsent, *batch.held)]
         numbers += [message.number for message, _ in batch.refused]
         state.take(batch, max(numbers))
         progress(f"{state.sent:,} of {checked.jobs:,} sent")

@@ -43,7 +43,8 @@ def send_jobs(
     arrives twice runs once. After Ctrl-C or an error, --from-line goes on.
 
     On a FIFO queue, SQS itself drops a job with the same payload that was
-    sent within the last five minutes.
+    sent within the last five minutes. A group keeps the order of the file:
+    its jobs go one by one, and none behind a job that SQS did not take.
 
     Example: onejob send jobs.jsonl --queue-url "$QUEUE_URL"
 

@@ -99,6 +99,10 @@ def _send(checked: Checked, sender: SqsSender, options: SendOptions) -> int:
         _say_how_to_go_on(state, options)
     for number, code in state.refused:
         say(f"line {number}: SQS refuses it: {code}")
+    if state.held:
+        say(f"not sent, since what stands before them in their group was not: lines {ranges(state.held)}")
+        if state.error is None:
+            _say_how_to_go_on(state, options)
     if state.uncertain:
         say(
             f"SQS's answer was lost: perhaps sent, perhaps not: lines {ranges(state.uncertain)}; "
@@ -124,6 +128,7 @@ def _report(checked: Checked, state: Sending, options: SendOptions) -> None:
             invalid=checked.invalid,
             refused=[number for number, _ in state.refused],
             uncertain=state.uncertain,
+            held=state.held,
             next_line=state.next_line,
         )
     else:

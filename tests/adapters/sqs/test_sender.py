@@ -1,5 +1,6 @@
 """Sending in batches: full ones, each message once, and nothing claimed that is not known."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from botocore.stub import Stubber
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.sender import TRIES, BatchSent, Outgoing, SqsSender, batches
 from tests.support.aws import in_process
-from tests.support.aws_faults import AwsFault, aws_requests
+from tests.support.aws_faults import AwsFault, aws_requests, refused_entries
 from tests.support.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def test_on_a_standard_queue_an_answer_that_was_lost_is_told_and_nothing_is_sent
 
 def test_on_a_fifo_queue_it_is_sent_again_and_arrives_once() -> None:
     jobs = sender("jobs.fifo")
-    messages = [Outgoing(number, "{}", "all", f"id-{number}") for number in range(3)]
+    messages = [Outgoing(number, "{}", f"group-{number}", f"id-{number}") for number in range(3)]
     with aws_requests(SendMessageBatch=["lost"]) as requests:
         (batch,) = jobs.send(messages)
     assert numbers(batch.sent) == [0, 1, 2]
@@ -160,3 +161,73 @@ def test_throttling_is_no_fault_of_the_message() -> None:
 def test_one_of_which_the_answer_says_nothing_is_uncertain() -> None:
     batch, _ = answers({"Successful": landed("0", "1")})
     assert numbers(batch.uncertain) == [2]
+
+
+def in_group(group: str, *numbers: int) -> list[Outgoing]:
+    return [Outgoing(number, f'{{"job_id":"{number}"}}', group, f"id-{number}") for number in numbers]
+
+
+def order_of(queue: SqsSender, group: str) -> list[int]:
+    """The numbers of what a FIFO queue holds of that group, in its order."""
+    received: list[Any] = []
+    while found := queue.client.receive_message(
+        QueueUrl=queue.url, MaxNumberOfMessages=10, MessageSystemAttributeNames=["MessageGroupId"]
+    ).get("Messages"):
+        received += found
+        for message in found:
+            queue.client.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
+    return [int(json.loads(one["Body"])["job_id"]) for one in received if one["Attributes"]["MessageGroupId"] == group]
+
+
+@pytest.mark.parametrize("codes", [["InternalError"], ["ServiceUnavailable", "InternalError"], ["RequestThrottled!"]])
+def test_what_is_refused_for_a_moment_keeps_its_place_in_its_group(codes: list[str]) -> None:
+    jobs = sender("jobs.fifo")
+    with refused_entries(**{"2": codes}):
+        sent = [number for batch in jobs.send(in_group("g", *range(1, 13))) for number in numbers(batch.sent)]
+    assert sent == order_of(jobs, "g") == list(range(1, 13))
+
+
+def test_nothing_of_a_group_is_sent_behind_what_is_refused_for_good_and_other_groups_go_on() -> None:
+    jobs = sender("jobs.fifo")
+    messages = [*in_group("g", 1, 2), *in_group("h", 3), *in_group("g", 4), *in_group("h", 5), *in_group("g", 6)]
+    with refused_entries(**{"2": ["InvalidMessageContents!"]}):
+        done = list(jobs.send(messages))
+    assert [message.number for batch in done for message, _ in batch.refused] == [2]
+    assert [number for batch in done for number in numbers(batch.held)] == [4, 6]
+    assert [number for batch in done for number in numbers(batch.sent)] == [1, 3, 5]
+    assert (order_of(jobs, "g"), order_of(jobs, "h")) == ([1], [])
+
+
+def test_nothing_of_a_group_is_sent_behind_what_is_refused_again_and_again() -> None:
+    jobs = sender("jobs.fifo")
+    with refused_entries(**{"2": ["InternalError"] * TRIES}):
+        done = list(jobs.send([*in_group("g", 1, 2), *in_group("h", 3), *in_group("g", 4)]))
+    assert [number for batch in done for number in numbers(batch.unsent)] == [2]
+    assert [number for batch in done for number in numbers(batch.held)] == [4]
+    assert order_of(jobs, "g") == [1]
+
+
+def test_a_request_holds_one_message_of_a_group_and_ten_of_ten_groups() -> None:
+    assert [numbers(one) for one in batches(in_group("g", 1, 2, 3), in_order=True)] == [[1], [2], [3]]
+    groups = [message for number in range(12) for message in in_group(f"g{number}", number)]
+    assert [len(one) for one in batches(groups, in_order=True)] == [10, 2]
+    assert [numbers(one) for one in batches(in_group("tenant", 1, 2, 3))] == [[1, 2, 3]]
+
+
+def test_on_a_fifo_queue_one_of_which_the_answer_says_nothing_is_sent_again_before_what_follows() -> None:
+    jobs = sender("jobs.fifo")
+    with Stubber(jobs.client) as stub:
+        for names in ((), ("0",), ("0",)):
+            stub.add_response("send_message_batch", {"Successful": landed(*names), "Failed": []})
+        done = list(jobs.send(in_group("g", 1, 2)))
+    assert [number for batch in done for number in numbers(batch.sent)] == [1, 2]
+
+
+def test_on_a_fifo_queue_an_answer_that_never_says_it_landed_ends_it_with_an_error() -> None:
+    jobs = sender("jobs.fifo")
+    with Stubber(jobs.client) as stub:
+        for _ in range(TRIES):
+            stub.add_response("send_message_batch", {"Successful": [], "Failed": []})
+        first, second = jobs.send(in_group("g", 1, 2))
+    assert (numbers(first.unsent), numbers(second.held)) == ([1], [2])
+    assert first.error is not None
