@@ -456,3 +456,19 @@ def test_the_queue_that_refused_is_named(world: World, request_name: str, denied
 def test_nothing_is_sent_unless_it_is_said_what(world: World) -> None:
     result = onejob("dlq", "redrive")
     assert (result.exit_code, "--job-id ID, --reason CODE, or --all" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("group", ["tenant-a", None])
+def test_on_a_standard_queue_a_message_keeps_its_tenant_into_the_dead_letter_queue_and_back(group: str | None) -> None:
+    options = {"MessageGroupId": group} if group else {}
+    with redriven_world(fifo=False) as world:
+        world.bury('{"job_id":"a"}', **options)
+        (letter,) = world.queues.receive(1, url=world.queues.dead_letter_url)
+        assert letter["Attributes"].get("MessageGroupId") == group
+        world.queues.sqs.change_message_visibility(
+            QueueUrl=world.queues.dead_letter_url, ReceiptHandle=letter["ReceiptHandle"], VisibilityTimeout=0
+        )
+        assert world.redrive("--all")[0] == 0
+        (message,) = world.queues.receive(1)
+        assert message["Attributes"].get("MessageGroupId") == group
+        assert "MessageDeduplicationId" not in message["Attributes"]

@@ -395,6 +395,17 @@ def test_a_queue_that_does_not_answer_is_503(capsys: pytest.CaptureFixture[str])
     assert [line["cause"] for line in lines(capsys)] == ["AccessDeniedException"]
 
 
+def test_on_a_standard_queue_what_a_caller_sends_is_in_the_callers_group() -> None:
+    with emulated():
+        queues = make_queues()
+        door = client(http={"jobs_queue_url": queues.url}, clock=SystemClock())
+        for key, caller in (("a", jwt()), ("b", jwt()), ("c", iam_user())):
+            assert door.of(caller).post(key=f'"{key}"', prefer="respond-async").status == 202
+        received = {json.loads(one["Body"])["job_id"]: one["Attributes"] for one in queues.receive(3)}
+    first, second, other = (received[key]["MessageGroupId"] for key in "abc")
+    assert (first == second, first == other) == (True, False)
+
+
 def test_an_unknown_operation_is_never_sent() -> None:
     with emulated():
         queues = make_queues()

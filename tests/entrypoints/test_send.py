@@ -174,7 +174,11 @@ def test_on_a_fifo_queue_each_job_can_have_a_group_of_its_own(tmp_path: Path) ->
     ("name", "arguments", "told"),
     [
         ("jobs.fifo", (), "a FIFO queue needs --group-id NAME"),
-        ("jobs", ("--group-id", "x"), "is no FIFO queue"),
+        ("jobs", ("--group-per-job",), "is no FIFO queue"),
+        ("jobs", ("--group-id", ""), "--group-id '': expected"),
+        ("jobs", ("--group-id", "a b"), "--group-id 'a b': expected"),
+        ("jobs.fifo", ("--group-id", "x" * 129), "expected 1 to 128"),
+        ("jobs.fifo", ("--group-id", "x", "--group-per-job"), "say one of them"),
         ("jobs", ("--namespace", "a.b"), "--namespace a.b: expected"),
     ],
 )
@@ -231,3 +235,16 @@ def test_behind_a_job_that_sqs_refuses_for_good_nothing_of_its_group_is_sent(tmp
     assert (told["sent"], told["refused"], told["held"], told["next_line"]) == (1, [2], [3, 4, 5], 2)
     assert send(file, "--group-id", "g", "--from-line", "2", url=url).exit_code == 0
     assert in_order(url) == ["000", "001", "002", "003", "004"]
+
+
+def test_on_a_standard_queue_a_group_is_the_tenant_of_a_fair_queue(tmp_path: Path) -> None:
+    url = queue()
+    with aws_requests() as requests:
+        result = send(file_of(tmp_path, *numbered(12)), "--group-id", "tenant-a", url=url)
+    assert (result.exit_code, result.stdout) == (0, "12 of 12 jobs sent\n")
+    entries = [body["Entries"] for body in requests.bodies["SendMessageBatch"]]
+    assert [len(each) for each in entries] == [10, 2], "a group orders nothing there"
+    sent = [entry for each in entries for entry in each]
+    assert {(entry["MessageGroupId"], "MessageDeduplicationId" in entry) for entry in sent} == {("tenant-a", False)}
+    received = boto3.client("sqs").receive_message(QueueUrl=url, MessageSystemAttributeNames=["MessageGroupId"])
+    assert received["Messages"][0]["Attributes"]["MessageGroupId"] == "tenant-a"

@@ -12,6 +12,9 @@ REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
 SENDER: Final = "adapters/sqs/sender.py"
+GROUPS: Final = "adapters/sqs/groups.py"
+QUEUE: Final = "adapters/sqs/queue.py"
+MESSAGE: Final = "adapters/sqs/message.py"
 RENEWALS: Final = "adapters/threads/heartbeat.py"
 PERIODIC: Final = "adapters/threads/periodic.py"
 POOL: Final = "adapters/threads/pool.py"
@@ -34,6 +37,8 @@ _STALE: Final = f"{_RULES}::test_a_stale_letter_that_is_forced_is_sent_as_if_it_
 _YOUNG: Final = f"{_RULES}::test_a_letter_that_is_not_stale_keeps_its_age"
 _FORGOTTEN: Final = f"{_REDRIVE}::test_an_age_that_is_forgotten_is_forgotten_wherever_it_stands"
 _DUPLICATE: Final = f"{_VISIBILITY}::test_a_duplicate_of_a_running_job_looks_again_after_1_2_4_seconds"
+_GROUPS: Final = "tests/adapters/sqs/test_groups.py"
+_KEPT_GROUP: Final = f"{_GROUPS}::test_a_message_keeps_its_group_in_another_queue"
 _SENDER: Final = "tests/adapters/sqs/test_sender.py"
 _NO_LONGER: Final = f"{_LEASES}::test_no_renewal_reaches_beyond_the_deadline_and_what_hangs_is_told_once"
 
@@ -101,4 +106,10 @@ NEAR: Final = (
     Near(Bug("a request holds several messages of a FIFO group", SENDER, "in_order=self._is_fifo)", "in_order=False)"), (f"{_SENDER}::test_what_is_refused_for_a_moment_keeps_its_place_in_its_group",)),
     Near(Bug("a FIFO group goes on behind what is refused for good", SENDER, "                blocked |= {message.group_id for message, _ in done.refused}\n", ""), (f"{_SENDER}::test_nothing_of_a_group_is_sent_behind_what_is_refused_for_good_and_other_groups_go_on",)),
     Near(Bug("a FIFO group goes on behind what is refused again and again", SENDER, "                blocked |= {message.group_id for message in done.unsent}\n", ""), (f"{_SENDER}::test_nothing_of_a_group_is_sent_behind_what_is_refused_again_and_again",)),
+    # the group of a fair queue
+    Near(Bug("a burial on a standard queue drops the group", QUEUE, "        options |= kept_group(message, url)\n", "        options |= kept_group(message, url) if is_fifo(url) else {}\n"), ("tests/adapters/sqs/test_queue.py::test_a_standard_dead_letter_queue_is_sent_the_group_if_there_is_one_and_no_deduplication_id",)),
+    Near(Bug("a redrive on a standard queue drops the group", REDRIVE, "    options |= kept_group(letter.message, url)\n", "    options |= kept_group(letter.message, url) if is_fifo(url) else {}\n"), (_KEPT_GROUP,)),
+    Near(Bug("a group on a standard queue is taken for FIFO", MESSAGE, "        return self.queue_arn.endswith(\".fifo\")\n", "        return self.group_id is not None\n"), ("tests/adapters/sqs/test_batch.py::test_a_group_id_on_a_standard_queue_orders_nothing",)),
+    Near(Bug("a tenant that SQS does not take as a group is sent as it is", GROUPS, "    if job.tenant is None or is_group(job.tenant):\n", "    if job.tenant is None or job.tenant:\n"), (f"{_GROUPS}::test_a_tenant_is_a_group_of_its_own_in_characters_that_sqs_takes",)),
+    Near(Bug("on a FIFO queue a tenant's jobs wait for one another", GROUPS, "    if is_fifo(queue):\n        return job.key.digest\n", ""), (f"{_GROUPS}::test_on_a_fifo_queue_a_job_is_a_group_of_its_own",)),
 )  # fmt: skip

@@ -158,7 +158,7 @@ class OperatorSqs:
     ) -> dict[str, Any]:
         letter = self.at_hand
         assert letter is not None
-        if MessageBody != letter.body or MessageGroupId != (letter.planned.group if self.queue.fifo else None):
+        if MessageBody != letter.body or MessageGroupId != letter.planned.group:
             raise Violation(f"{letter.name} was sent with another body, or into another group")
 
         def land() -> SentMessage:
@@ -200,9 +200,8 @@ class OperatorSqs:
         system = {
             "ApproximateReceiveCount": str(letter.receives),
             "SentTimestamp": str(round(moment(letter.sent_at).timestamp() * 1000)),
+            "MessageGroupId": letter.planned.group,
         }
-        if self.queue.fifo:
-            system["MessageGroupId"] = letter.planned.group
         return {
             "MessageId": letter.name,
             "ReceiptHandle": letter.receipt,

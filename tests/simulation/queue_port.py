@@ -45,7 +45,7 @@ class QueueWorker(Worker):
             queue_arn=f"{ARN}.fifo" if self.plan.fifo else ARN,
             receives=sent.receives,
             sent_at=moment(planned.sent_at),
-            group_id=planned.group if self.plan.fifo else None,
+            group_id=planned.group,  # on a standard queue a tenant, which orders nothing
             attributes=sent.attributes,
         )
 

@@ -51,8 +51,8 @@ class JobSender(Protocol):
         """Return the text that is sent for this message. Raises `InvalidJobError` if the queue does not take it."""
         ...
 
-    def send(self, body: str, group: str) -> str | None:
-        """Send one job message; on a FIFO queue in that group. It may arrive twice.
+    def send(self, body: str, job: Job) -> str | None:
+        """Send the message of this job, so that no tenant's jobs wait behind another's. It may arrive twice.
 
         Answers the error's name if it was not sent, or may not have been.
         """
@@ -136,7 +136,7 @@ class HttpDoor:
                 return answer_reply(answer, replayed=True)
             case Mismatch():
                 raise HttpProblemError(KEY_REUSED)
-        if error := sender.send(body, job.key.digest):
+        if error := sender.send(body, job):
             raise HttpProblemError(UNAVAILABLE, "queue_unavailable", PERHAPS_SENT, retry_after(OUTAGE), error)
         return accepted_reply(job, base)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from adapters.sqs.groups import group_of, is_fifo
 from adapters.sqs.job_size import MAX_JOB_BYTES, check_job_size
+from domain.job import Job
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -39,16 +41,18 @@ class SqsJobSender:
         check_job_size(body, self.max_bytes)
         return body
 
-    def send(self, body: str, group: str) -> str | None:
-        """Send one body; on a FIFO queue in that group.
+    def send(self, body: str, job: Job) -> str | None:
+        """Send the body of this job: in its tenant's group, and on a FIFO queue in one of its own.
 
         Answers the error's name if it was not sent, or may not have been. The queue deduplicates nothing: a job that
         was rejected or forgotten may be sent again at once, and what is sent twice runs once. Only the SDK's own second
         try carries the same id.
         """
         options: dict[str, Any] = {}
-        if self.queue_url.endswith(".fifo"):
-            options = {"MessageGroupId": group, "MessageDeduplicationId": self.new_id()}
+        if group := group_of(job, self.queue_url):
+            options["MessageGroupId"] = group
+        if is_fifo(self.queue_url):
+            options["MessageDeduplicationId"] = self.new_id()
         try:
             self.client().send_message(QueueUrl=self.queue_url, MessageBody=body, **options)
         except ClientError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.groups import is_fifo, kept_group
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.threads.seam import SYSTEM_THREADS, Threads
@@ -38,8 +39,8 @@ class SqsQueue:
             raise QueueUnavailableError("DEAD_LETTER_QUEUE_URL is not set")
         message = letter.message
         options: dict[str, Any] = {"MessageAttributes": letter.attributes} if letter.attributes else {}
-        if url.endswith(".fifo"):
-            options["MessageGroupId"] = message.group_id or message.message_id
+        options |= kept_group(message, url)
+        if is_fifo(url):
             # Dropped is only the same message rejected once more, as after a failed deletion. A redrive makes another
             # message, with an id of its own, so that what SQS drops here is in the dead-letter queue, or was sent back.
             options["MessageDeduplicationId"] = message.message_id

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes, is_legal
+from adapters.sqs.groups import is_fifo, kept_group
 from adapters.sqs.letters import Letter
 from adapters.sqs.ports import QueueUnavailableError
 
@@ -22,15 +23,15 @@ _REPEAT_ID: Final = re.compile("[!-~]{1,128}")
 def send_back(client: "SQSClient", url: str, letter: Letter, *, epoch: int = 1, forget_age: bool = False) -> str:
     """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same.
 
-    `client` must not try again by itself. A FIFO queue gets the same group, and a deduplication id that is the same
+    `client` must not try again by itself. The group stays. A FIFO queue gets a deduplication id that is the same
     should this letter be sent back once more in the same `epoch` of its job. SQS then drops the second message for
     five minutes, and answers the id of the first.
     """
     options: dict[str, Any] = {}
     if attributes := attributes_of(letter, forget_age=forget_age):
         options["MessageAttributes"] = attributes
-    if url.endswith(".fifo"):
-        options["MessageGroupId"] = letter.message.group_id or letter.message.message_id
+    options |= kept_group(letter.message, url)
+    if is_fifo(url):
         options["MessageDeduplicationId"] = repeat_id(letter.message.message_id, epoch)
     try:
         return client.send_message(QueueUrl=url, MessageBody=letter.message.body, **options)["MessageId"]

@@ -27,6 +27,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from adapters.sqs.dead_letter import MAX_BYTES
+from adapters.sqs.groups import is_fifo
 from adapters.sqs.ports import QueueUnavailableError
 from domain.backoff import backoff
 from domain.ports.clock import Clock
@@ -95,7 +96,7 @@ class SqsSender:
 
     @property
     def _is_fifo(self) -> bool:
-        return self.url.endswith(".fifo")
+        return is_fifo(self.url)
 
     def _send(self, batch: Sequence[Outgoing]) -> BatchSent:
         done = BatchSent()

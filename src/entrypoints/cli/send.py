@@ -25,7 +25,7 @@ MOST_TOLD: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The message group of each job on a FIFO queue: one for all, or one for each."""
+    """The message group of each job: one for all, or (on a FIFO queue) one for each."""
 
     name: str | None = None
     per_job: bool = False
@@ -75,7 +75,7 @@ def check(
                     invalid(line.number, str(error))
                 continue
             checked.jobs += 1
-            entry = (line.number, body, groups.of(job) if fifo else None, repeat_id(job) if fifo else None)
+            entry = (line.number, body, groups.of(job), repeat_id(job) if fifo else None)
             checked.spool.write(f"{json.dumps(entry)}\n".encode())
     return checked
 

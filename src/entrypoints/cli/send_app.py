@@ -16,7 +16,11 @@ def send_jobs(
     ],
     queue_url: QueueUrl,
     group_id: Annotated[
-        str | None, typer.Option(metavar="NAME", help="FIFO queue: the message group of all these jobs.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The message group of all these jobs: their order on a FIFO queue, a tenant on a fair one.",
+        ),
     ] = None,
     group_per_job: Annotated[
         bool, typer.Option("--group-per-job", help="FIFO queue: a message group for each job, in no order.")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO
 
+from adapters.sqs.groups import is_fifo, is_group
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.sender import SqsSender
 from adapters.system import SystemClock, jitter
@@ -71,12 +72,17 @@ def _say_what_is_no_job(checked: Checked, options: SendOptions) -> None:
 
 
 def _is_fifo(options: SendOptions) -> bool:
-    fifo = checked_url(options.queue_url, "--queue-url").endswith(".fifo")
-    grouped = bool(options.group_id or options.group_per_job)
-    if fifo and not grouped:
+    fifo = is_fifo(checked_url(options.queue_url, "--queue-url"))
+    if options.group_id is not None and not is_group(options.group_id):
+        raise UnusableOptionError(
+            f"--group-id {options.group_id!r}: expected 1 to 128 letters, digits and punctuation marks of ASCII"
+        )
+    if options.group_id is not None and options.group_per_job:
+        raise UnusableOptionError("--group-id and --group-per-job: say one of them")
+    if fifo and options.group_id is None and not options.group_per_job:
         raise UnusableOptionError("a FIFO queue needs --group-id NAME (one order for all) or --group-per-job")
-    if grouped and not fifo:
-        raise UnusableOptionError(f"{options.queue_url} is no FIFO queue: leave out --group-id and --group-per-job")
+    if options.group_per_job and not fifo:
+        raise UnusableOptionError(f"{options.queue_url} is no FIFO queue: leave out --group-per-job")
     return fifo
 
 

@@ -134,12 +134,16 @@ def test_a_letter_that_has_room_for_nothing_but_its_body_is_sent_without_attribu
         queue.bury(dead_letter(Message("m1", "h1", body, ARN), Rejected("stale"), "r1"))
 
 
+@pytest.mark.parametrize("group", ["g1", None])
 @pytest.mark.parametrize("arn", [ARN, f"{ARN}.fifo"])
-def test_a_standard_dead_letter_queue_is_sent_neither_group_nor_deduplication_id(arn: str) -> None:
-    message = Message("m1", "h1", "{}", arn, group_id="g1")
+def test_a_standard_dead_letter_queue_is_sent_the_group_if_there_is_one_and_no_deduplication_id(
+    arn: str, group: str | None
+) -> None:
+    message = Message("m1", "h1", "{}", arn, group_id=group)
     letter = dead_letter(message, Rejected("stale"), "r1")
     with stubbed() as (queue, stub):
         expected = {"QueueUrl": DEAD, "MessageBody": "{}", "MessageAttributes": letter.attributes}
+        expected |= {"MessageGroupId": group} if group else {}
         stub.add_response("send_message", {"MessageId": "m2"}, expected)
         queue.bury(letter)
 
