@@ -33,7 +33,7 @@ bundle architecture="arm64":
 
 # the CloudFormation template, checked by cdk-nag and cfn-lint; options as `-c stage=prod`
 synth *options:
-    uv run --frozen -- npx --yes aws-cdk@2 synth --quiet --no-notices {{ options }}
+    uv run --frozen -- npx --yes aws-cdk@2.1148.1 synth --quiet --no-notices {{ options }}
     uv run --frozen cfn-lint cdk.out/*.template.json
 
 # the real stack on an emulator, by the CDK command line

@@ -1,4 +1,4 @@
-"""The CDK app: `uv run -- npx --yes aws-cdk@2 deploy`, with `-c name=value` for what `infra/context.py` reads.
+"""The CDK app: `cdk deploy` as docs/deploy.md has it, with `-c name=value` for what `infra/context.py` reads.
 
 Every synth is checked by cdk-nag: a finding that nobody justified in `infra/nag.py` stops it.
 """

@@ -53,7 +53,9 @@ def deployment(context: Mapping[str, object]) -> Deployment:
 def _http(told: dict[str, Any]) -> HttpProps | None:
     """Takes what concerns the HTTP door out of it."""
     wanted = told.pop("http", False)
-    of_the_door = {name: told.pop(f"http_{name}") for name in ("timeout", "caller") if f"http_{name}" in told}
+    of_the_door = {
+        name: told.pop(f"http_{name}") for name in ("timeout", "caller", "concurrency") if f"http_{name}" in told
+    }
     if of_the_door and not wanted:
         raise WorkerPropsError(f"http-{min(of_the_door)} without http=true: there is no HTTP door")
     return HttpProps(**of_the_door) if wanted else None
@@ -109,9 +111,11 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "own-credentials": ("own_credentials", _flag),
     "http": ("http", _flag),
     "http-timeout": ("http_timeout", _whole),
+    "http-concurrency": ("http_concurrency", _whole),
     "http-caller": ("http_caller", _text),
     "alarm-email": ("alarm_email", _matching(EMAIL, "an e-mail address")),
     "namespace": ("namespace", _matching(NAME, "1 to 64 characters of A-Z a-z 0-9 _ -")),
+    "queue-name": ("queue_name", _text),
     "stack-name": ("stack_name", _matching(STACK_NAME, "a letter, then letters, digits and -, 91 in all")),
     "key-arn": ("key_arn", _matching(KEY_ARN, "the ARN of a KMS key")),
     "clean-up": ("clean_up_hours", _clean_up_hours),

@@ -60,6 +60,7 @@ class HttpDoor(Construct):
             role=self.role,
             memory_size=worker.props.memory,
             timeout=Duration.seconds(props.timeout),
+            reserved_concurrent_executions=props.concurrency or None,
             log_group=self.log_group,
             environment={
                 **_settings(worker, self.service, environment or {}),

@@ -67,10 +67,13 @@ class IdempotentWorker(Construct):
         self.props = props
         self.key = key
         self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if props.stage is Stage.PROD else RemovalPolicy.DESTROY
-        self.dead_letter_queue = self._queue("DeadLetters", retention_days=props.dead_letter_retention_days)
+        self.dead_letter_queue = self._queue(
+            "DeadLetters", retention_days=props.dead_letter_retention_days, allowed=self._only_source()
+        )
         self.queue = self._queue(
             "Jobs",
             retention_days=props.queue_retention_days,
+            name=self._source_name,
             visibility_timeout=Duration.seconds(props.visibility_timeout),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letter_queue, max_receive_count=props.max_receives),
         )
@@ -92,18 +95,37 @@ class IdempotentWorker(Construct):
         self.dashboard = worker_dashboard(self, self.alarms, self.function)
         self.node.add_validation(_NotOnManagedInstances(self.function))
 
+    @property
+    def _source_name(self) -> str | None:
+        name = self.props.queue_name
+        return f"{name}.fifo" if name and self.props.fifo else name
+
+    def _only_source(self) -> sqs.RedriveAllowPolicy | None:
+        """No other queue of the account may name this dead-letter queue as its own. The two queues name each other,
+        which CloudFormation cannot make unless the name of one is known beforehand.
+        """
+        if self._source_name is None:
+            return None
+        arn = Stack.of(self).format_arn(service="sqs", resource=self._source_name)
+        source = sqs.Queue.from_queue_arn(self, "Source", arn)
+        return sqs.RedriveAllowPolicy(redrive_permission=sqs.RedrivePermission.BY_QUEUE, source_queues=[source])
+
     def _queue(
         self,
-        name: str,
+        construct_id: str,
         *,
         retention_days: int,
+        name: str | None = None,
+        allowed: sqs.RedriveAllowPolicy | None = None,
         visibility_timeout: Duration | None = None,
         dead_letter_queue: sqs.DeadLetterQueue | None = None,
     ) -> sqs.Queue:
         fifo = self.props.fifo
         return sqs.Queue(
             self,
-            name,
+            construct_id,
+            queue_name=name,
+            redrive_allow_policy=allowed,
             retention_period=Duration.days(retention_days),
             visibility_timeout=visibility_timeout,
             dead_letter_queue=dead_letter_queue,

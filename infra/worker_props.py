@@ -46,6 +46,7 @@ class Architecture(StrEnum):
 class WorkerProps:
     """One worker. Times are whole seconds unless a name says days. Raises `WorkerPropsError`.
 
+    `queue_name` is the source queue's, without `.fifo`: the dead-letter queue then takes what SQS moves from it alone.
     `job_seconds` is what a job usually takes; batches that cannot be worked off in time are refused by it.
     """
 
@@ -53,6 +54,7 @@ class WorkerProps:
     service: str = "onejob"
     namespace: str = "onejob"
     fifo: bool = False
+    queue_name: str | None = None
     architecture: Architecture = Architecture.ARM64
     memory: int = 512
     timeout: int = 60
@@ -78,6 +80,10 @@ class WorkerProps:
         _require(
             re.fullmatch(r"[A-Za-z0-9_.-]{1,200}", self.service) is not None,
             f"service={self.service!r}: expected 1 to 200 characters of A-Z a-z 0-9 _ . -",
+        )
+        _require(
+            self.queue_name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,75}", self.queue_name) is not None,
+            f"queue-name={self.queue_name!r}: expected 1 to 75 characters of A-Z a-z 0-9 _ -",
         )
         self._check_ranges()
         self._check_times()

@@ -74,5 +74,53 @@ def test_workflows_use_no_long_lived_keys_and_nothing_that_can_be_moved() -> Non
             assert used.startswith("./") or re.search(r"@[0-9a-f]{40}$", used), used
 
 
-def test_github_deploys_with_the_command_line_that_the_tests_use() -> None:
-    assert f"CDK: {CDK_CLI}\n" in (PROJECT / ".github" / "workflows" / "deploy.yml").read_text()
+def pinned(pattern: str) -> dict[str, set[str]]:
+    """What the project's own files say, by file; past decisions and releases keep what they said."""
+    files = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout.split()
+    found: dict[str, set[str]] = {}
+    for name in files:
+        told = name not in ("CHANGELOG.md", "uv.lock") and not name.startswith(("docs/adr/", "tests/", "benchmarks/"))
+        if told and (PROJECT / name).is_file():
+            found[name] = set(re.findall(pattern, (PROJECT / name).read_text(errors="replace")))
+    return {name: versions for name, versions in found.items() if versions}
+
+
+def test_one_version_of_the_cdk_command_line_is_used_everywhere() -> None:
+    found = pinned(r"aws-cdk@[^\s`\"']+")
+    assert {CDK_CLI} == set().union(*found.values()), found
+    assert found.keys() >= {"justfile", ".github/workflows/deploy.yml", "docs/deploy.md", "docs/http.md", "README.md"}
+
+
+def test_one_version_of_uv_is_installed_everywhere_by_its_hashes_where_there_is_a_token_or_a_test() -> None:
+    (version,) = re.findall(r"^uv==(\S+)", (PROJECT / ".ci" / "uv.txt").read_text(), re.M)
+    assert {version} == set().union(*pinned(r"\buv==([0-9.]+)").values())
+    for path in [*WORKFLOWS, PROJECT / ".ci" / "run"]:
+        for line in re.findall(r".*pip\"? install.*", path.read_text()):
+            assert "--require-hashes -r .ci/uv.txt" in line, f"{path}: {line}"
+
+
+def jobs(path: Path) -> dict[str, str]:
+    """The text of each job of a workflow."""
+    parts = re.split(r"^  (\w+):\n", path.read_text().partition("\njobs:\n")[2], flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_no_code_of_the_project_runs_beside_a_token() -> None:
+    with_token = {name: text for path in WORKFLOWS for name, text in jobs(path).items() if "id-token: write" in text}
+    assert with_token.keys() == {"diff", "deploy"}
+    for name, text in with_token.items():
+        assert "--app cdk.out" in text, name
+        assert re.search(r"needs: (build|\[check, build\])\n", text), name
+        for run in ("uv ", "pip ", "checkout@", "setup-python@", "python"):
+            assert run not in text, f"{name}: {run}"
+
+
+def test_the_role_of_the_diff_reads_templates_and_not_the_account() -> None:
+    (role,) = re.findall(r"a role\n +for the diff that may (.*?) and nothing", DEPLOY, re.S)
+    assert re.findall(r"`(\w+:\w+)`", role) == ["cloudformation:DescribeStacks", "cloudformation:GetTemplate"]
+    assert "lookup" not in role
+
+
+def test_what_a_key_leaves_out_is_told() -> None:
+    (row,) = re.findall(r"^\| `key-arn` .*", DEPLOY, re.M)
+    assert all(left in row for left in ("log groups", "topic", "environment"))

@@ -58,6 +58,16 @@ def test_the_url_asks_for_iam_and_lets_no_page_call() -> None:
     assert made["Outputs"]["HttpLogGroupName"]["Value"] == {"Ref": named(made, "Logs::LogGroup", "Http")[0]}
 
 
+def test_so_many_requests_are_served_at_a_time() -> None:
+    assert function(door())["ReservedConcurrentExecutions"] == 20
+    assert function(door(http_concurrency="7"))["ReservedConcurrentExecutions"] == 7
+    assert "ReservedConcurrentExecutions" not in function(door(http_concurrency="0"))
+    with pytest.raises(WorkerPropsError, match="http-concurrency=10001"):
+        door(http_concurrency="10001")
+    with pytest.raises(WorkerPropsError, match="http-concurrency without http=true"):
+        template(http_concurrency="7")
+
+
 def test_a_caller_is_granted_the_url_and_nothing_beside_it() -> None:
     made = door(http_caller=ROLE)
     granted = [one["Properties"] for one in resources(made, "Lambda::Permission").values()]

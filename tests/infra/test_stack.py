@@ -61,6 +61,23 @@ def test_the_queue_s_own_burial_is_a_backstop() -> None:
     assert "RedrivePolicy" not in dead_letters(made)
 
 
+@pytest.mark.parametrize(("fifo", "name"), [("false", "jobs-1"), ("true", "jobs-1.fifo")])
+def test_a_dead_letter_queue_of_a_named_queue_takes_letters_of_that_queue_alone(fifo: str, name: str) -> None:
+    made = template(queue_name="jobs-1", fifo=fifo)
+    assert queue(made)["QueueName"] == name
+    allowed = dead_letters(made)["RedriveAllowPolicy"]
+    (source,) = allowed["sourceQueueArns"]
+    assert allowed["redrivePermission"] == "byQueue"
+    assert source["Fn::Join"][1][-1] == f":{name}"
+    assert "QueueName" not in queue(template()), "a stack that exists keeps its queue"
+
+
+@pytest.mark.parametrize("name", ["", "a.fifo", "a b", "x" * 76])
+def test_a_name_that_sqs_does_not_take_stops_the_synth(name: str) -> None:
+    with pytest.raises(WorkerPropsError, match="queue-name="):
+        template(queue_name=name)
+
+
 def test_records_outlive_messages() -> None:
     made = template(retention="20", queue_retention="6", dead_letter_retention="9")
     days = 86_400
