@@ -115,6 +115,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "http-caller": ("http_caller", _text),
     "alarm-email": ("alarm_email", _matching(EMAIL, "an e-mail address")),
     "namespace": ("namespace", _matching(NAME, "1 to 64 characters of A-Z a-z 0-9 _ -")),
+    "active-region": ("active_region", _text),
     "queue-name": ("queue_name", _text),
     "stack-name": ("stack_name", _matching(STACK_NAME, "a letter, then letters, digits and -, 91 in all")),
     "key-arn": ("key_arn", _matching(KEY_ARN, "the ARN of a KMS key")),

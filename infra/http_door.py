@@ -16,6 +16,7 @@ from infra.http_alarms import DoorAlarms
 from infra.http_props import HttpProps
 from infra.idempotent_worker import ARCHITECTURES, METRICS_NAMESPACE, IdempotentWorker, worker_settings
 from infra.permissions import door_statements
+from infra.replicas import is_passive
 from infra.worker_props import WorkerPropsError
 
 HANDLER: Final = "entrypoints.http_api.handler"
@@ -43,6 +44,10 @@ class HttpDoor(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         props.check_against(worker.props.margin)
+        if is_passive(worker, worker.props.active_region):
+            raise WorkerPropsError(
+                f"http=true in a passive region (active-region={worker.props.active_region}): the door would claim too"
+            )
         self.service = f"{worker.props.service}-http"
         self.log_group = worker.new_log_group(self)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))

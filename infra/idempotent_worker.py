@@ -19,6 +19,7 @@ from infra.alarms import WorkerAlarms
 from infra.bundle import Bundle
 from infra.dashboard import worker_dashboard
 from infra.permissions import statements
+from infra.replicas import OneRegionClaims, is_passive
 from infra.worker_props import DAY, Architecture, Stage, WorkerProps, WorkerPropsError
 
 HANDLER: Final = "entrypoints.sqs_worker.handler"
@@ -93,6 +94,7 @@ class IdempotentWorker(Construct):
             topic=alarm_topic,
         )
         self.dashboard = worker_dashboard(self, self.alarms, self.function)
+        self.node.add_validation(OneRegionClaims(self.table, props.active_region))
         self.node.add_validation(_NotOnManagedInstances(self.function))
 
     @property
@@ -207,6 +209,7 @@ class IdempotentWorker(Construct):
             max_batching_window=None if props.fifo else Duration.seconds(props.batch_window),
             max_concurrency=props.concurrency,
             report_batch_item_failures=True,
+            enabled=False if is_passive(self, props.active_region) else None,
         )
         mapping.node.add_dependency(self.role)  # Lambda asks at once whether the role may receive
         return mapping

@@ -48,12 +48,14 @@ class WorkerProps:
 
     `queue_name` is the source queue's, without `.fifo`: the dead-letter queue then takes what SQS moves from it alone.
     `job_seconds` is what a job usually takes; batches that cannot be worked off in time are refused by it.
+    `active_region` is the one whose worker runs, where regions share a table: in any other the mapping is disabled.
     """
 
     stage: Stage = Stage.DEV
     service: str = "onejob"
     namespace: str = "onejob"
     fifo: bool = False
+    active_region: str | None = None
     queue_name: str | None = None
     architecture: Architecture = Architecture.ARM64
     memory: int = 512
@@ -84,6 +86,10 @@ class WorkerProps:
         _require(
             self.queue_name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,75}", self.queue_name) is not None,
             f"queue-name={self.queue_name!r}: expected 1 to 75 characters of A-Z a-z 0-9 _ -",
+        )
+        _require(
+            self.active_region is None or re.fullmatch(r"[a-z]{2,}(-[a-z]+)+-[0-9]+", self.active_region) is not None,
+            f"active-region={self.active_region!r}: expected a region, as eu-central-1",
         )
         self._check_ranges()
         self._check_times()

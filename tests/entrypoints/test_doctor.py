@@ -12,9 +12,12 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 
 from adapters.sqlite.database import MIGRATIONS, open_database
 from adapters.system import SystemClock
+from entrypoints.cli.doctor_table import table_findings
+from entrypoints.cli.finding import Finding, Level
 from tests.support.aws import TABLE, emulated
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
@@ -379,3 +382,52 @@ def test_a_server_that_may_not_be_looked_through_is_told(monkeypatch: pytest.Mon
     finding = objects(result)[-1]
     assert (result.exit_code, finding["level"], finding["subject"]) == (0, "warn", "purge of valkey")
     assert "+scan" in finding["fix"]
+
+
+def described(**more: Any) -> list[Finding]:
+    """What is said of a table that DescribeTable answers so."""
+    table = {
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "TableStatus": "ACTIVE",
+        "DeletionProtectionEnabled": True,
+        **more,
+    }
+    client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="t", aws_secret_access_key="t")
+    with Stubber(client) as stub:
+        stub.add_response("describe_table", {"Table": table})
+        stub.add_response("describe_time_to_live", {"TimeToLiveDescription": {}})
+        stub.add_response(
+            "describe_continuous_backups", {"ContinuousBackupsDescription": {"ContinuousBackupsStatus": "ENABLED"}}
+        )
+        stub.add_response("get_item", {})
+        stub.add_response("scan", {})
+        return [one for one in table_findings(client, "records") if "global table" in one.text]
+
+
+REPLICAS = [{"RegionName": "us-west-2", "ReplicaStatus": "ACTIVE"}, {"RegionName": "eu-west-1"}]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"Replicas": REPLICAS, "GlobalTableVersion": "2019.11.21"},
+        {"Replicas": REPLICAS, "MultiRegionConsistency": "EVENTUAL"},
+        {"GlobalTableVersion": "2017.11.29"},
+    ],
+)
+def test_a_global_table_on_which_two_regions_can_both_claim_is_told(table: dict[str, Any]) -> None:
+    (finding,) = described(**table)
+    assert finding.level is Level.WARN
+    assert "two regions can both claim a job" in finding.text
+    assert ("eu-west-1, us-west-2" in finding.text) == ("Replicas" in table)
+    assert "active-region" in finding.fix
+
+
+def test_a_strongly_consistent_global_table_is_told_without_a_warning() -> None:
+    (finding,) = described(Replicas=REPLICAS, MultiRegionConsistency="STRONG")
+    assert (finding.level, "strongly consistent" in finding.text) == (Level.OK, True)
+
+
+def test_of_a_table_in_one_region_nothing_is_said() -> None:
+    assert described() == described(Replicas=[]) == []

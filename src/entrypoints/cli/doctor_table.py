@@ -21,6 +21,7 @@ def table_findings(client: "DynamoDBClient", table: str) -> Iterator[Finding]:
         yield described.trouble
     else:
         yield from _made_right(subject, described.answer)
+        yield from _claimed_once(subject, described.answer)
     yield _forgets(client, table)
     backups = ask(f"backups of {table}", lambda: client.describe_continuous_backups(TableName=table), level=Level.WARN)
     yield backups.trouble or _can_be_restored(table, backups.answer)
@@ -42,6 +43,23 @@ def _made_right(subject: str, table: dict[str, object]) -> Iterator[Finding]:
             subject,
             "deletion protection is off",
             f"aws dynamodb update-table --table-name {_name(subject)} --deletion-protection-enabled",
+        )
+
+
+def _claimed_once(subject: str, table: dict[str, object]) -> Iterator[Finding]:
+    """A condition is checked on one replica: with eventual consistency two regions can both claim a job."""
+    replicas = [str(one["RegionName"]) for one in table.get("Replicas") or ()]  # type: ignore[attr-defined]
+    if not replicas and table.get("GlobalTableVersion") is None:
+        return
+    shown = f"global table ({', '.join(sorted(replicas)) or 'of version ' + str(table['GlobalTableVersion'])})"
+    if table.get("MultiRegionConsistency") == "STRONG":
+        yield ok(subject, f"{shown}, strongly consistent: one region's claim holds in all. It has no TTL: see purge")
+    else:
+        yield warn(
+            subject,
+            f"{shown}, eventually consistent: workers in two regions can both claim a job: two effects",
+            "let the workers of one region run, those of the others stay stopped (-c active-region=REGION; "
+            "docs/stores.md), or make the table with MultiRegionConsistency=STRONG",
         )
 
 
