@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from domain.errors import InvalidJobError
+from domain.errors import InvalidJobError, PermanentError
 from domain.identity import clean_id, clean_name, fingerprint, job_key
 from domain.job import Job
-from domain.operation import DEFAULT_OPERATION, Operations
+from domain.operation import DEFAULT_OPERATION, FromBody, Operations
 from domain.strict_json import Json
 
 
@@ -20,11 +20,15 @@ class JobFactory:
     default_operation: str = DEFAULT_OPERATION
 
     def job(self, message: Json) -> Job:
-        """A job from `{"job_id": ..., "operation"?: ..., "tenant"?: ..., ...payload}`.
+        """A job from `{"job_id": ..., "operation"?: ..., "tenant"?: ..., ...payload}`, or from what
+        `operations.from_body` makes of a body that has no `job_id`.
 
         Raises `InvalidJobError`: `not_an_object`, `missing_job_id`, `invalid_job_id`, `invalid_operation`,
-        `missing_tenant`, `invalid_tenant`, `invalid_payload`.
+        `missing_tenant`, `invalid_tenant`, `invalid_payload`, `untranslatable`, and
+        the code of a `PermanentError` of `from_body`.
         """
+        if self.operations.from_body is not None and not (isinstance(message, dict) and "job_id" in message):
+            message = _translated(self.operations.from_body, message)
         if not isinstance(message, dict):
             raise InvalidJobError("not_an_object", f"expected object, got {_json_type(message)}")
         payload = dict(message)
@@ -47,7 +51,21 @@ class JobFactory:
             raise InvalidJobError("invalid_payload", f"not JSON: {type(error).__name__}") from error
 
 
-def _json_type(value: Json) -> str:
+def _translated(from_body: FromBody, body: Json) -> Json:
+    """What is no JSON is found where the fingerprint is taken."""
+    try:
+        return from_body(body)  # type: ignore[return-value]
+    except KeyboardInterrupt:
+        raise
+    except InvalidJobError:
+        raise
+    except PermanentError as error:
+        raise InvalidJobError(str(error.code), str(error.detail)) from error
+    except BaseException as error:  # the user's code, about this message: it must not end what is beside it
+        raise InvalidJobError("untranslatable", f"from_body: {type(error).__name__}") from error
+
+
+def _json_type(value: object) -> str:
     match value:
         case None:
             return "null"
@@ -57,5 +75,7 @@ def _json_type(value: Json) -> str:
             return "string"
         case list():
             return "array"
-        case _:
+        case int() | float():
             return "number"
+        case _:
+            return "no JSON"

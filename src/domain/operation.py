@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from domain.attempt import Attempt
 from domain.identity import NAME
@@ -12,6 +12,7 @@ from domain.job import Job
 DEFAULT_OPERATION: Final = "default"
 
 type OperationFunction = Callable[[Job, Attempt], object]
+type FromBody = Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,18 @@ class Operation:
 
 
 class Operations:
-    """The operations that a worker knows. Raises `ValueError` when a name is registered twice."""
+    """The operations that a worker knows. Raises `ValueError` when a name is registered twice, `TypeError` for a
+    `from_body` that returns before it has run.
 
-    def __init__(self, *operations: Operation) -> None:
+    `from_body(body)` makes a job message of a body without a `job_id`, as another service writes it (an S3
+    notification, a CloudEvent): parsed, and out of its envelope. Two deliveries of one body must give one message. What
+    it raises rejects the message: a `PermanentError` with its code, anything else as `untranslatable`.
+    """
+
+    def __init__(self, *operations: Operation, from_body: FromBody | None = None) -> None:
+        if _returns_before_running(from_body) or _returns_before_running(type(from_body).__call__):
+            raise TypeError("from_body: an async or generator function makes no message when it is called")
+        self.from_body = from_body
         self._by_name = {operation.name: operation for operation in operations}
         if len(self._by_name) != len(operations):
             raise ValueError(f"an operation is registered twice: {', '.join(each.name for each in operations)}")
@@ -48,8 +58,9 @@ class Operations:
         return self._by_name.get(name)
 
     def wrapped(self, wrap: Callable[[OperationFunction], OperationFunction]) -> "Operations":
-        """The same names and volatile members, with `wrap` around each function."""
-        return Operations(*(replace(operation, run=wrap(operation.run)) for operation in self._by_name.values()))
+        """The same names, volatile members and `from_body`, with `wrap` around each function."""
+        wrapped = (replace(operation, run=wrap(operation.run)) for operation in self._by_name.values())
+        return Operations(*wrapped, from_body=self.from_body)
 
 
 def _returns_before_running(function: object) -> bool:

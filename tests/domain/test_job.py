@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.errors import InvalidJobError
+from domain.errors import InvalidJobError, PermanentError
 from domain.identity import MAX_ID_BYTES, comparable, fingerprint, fingerprint_scheme, job_key
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -186,3 +186,56 @@ def test_a_job_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         job().job_id = "2"  # type: ignore[misc]
     assert isinstance(job(), Job)
+
+
+def made(returned: object) -> str:
+    """What becomes of what a `from_body` returns."""
+    factory = JobFactory("test", Operations(from_body=lambda body: returned))
+    try:
+        return factory.job({"id": "e-1"}).job_id
+    except InvalidJobError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ({"job_id": "1"}, "1"),
+        (None, "not_an_object: expected object, got null"),
+        (("job_id", "1"), "not_an_object: expected object, got no JSON"),
+        (1.5, "not_an_object: expected object, got number"),
+        ({}, "missing_job_id"),
+        ({"job_id": "1", "at": {1, 2}}, "invalid_payload: not JSON: TypeError"),
+    ],
+)
+def test_what_is_made_of_a_foreign_body_is_checked_as_any_message(returned: object, told: str) -> None:
+    assert made(returned).startswith(told)
+
+
+def test_a_foreign_body_is_refused_for_what_its_function_raises() -> None:
+    def raises(error: BaseException) -> JobFactory:
+        def from_body(body: object) -> object:
+            raise error
+
+        return JobFactory("test", Operations(from_body=from_body))
+
+    for error, told in (
+        (PermanentError("odd", "Records: expected one"), "odd: Records: expected one"),
+        (InvalidJobError("odd"), "odd"),
+        (KeyError("secret"), "untranslatable: from_body: KeyError"),
+        (SystemExit(), "untranslatable: from_body: SystemExit"),
+    ):
+        with pytest.raises(InvalidJobError) as refused:
+            raises(error).job([])
+        assert str(refused.value) == told
+        assert raises(error).job({"job_id": "1"}).job_id == "1", "a job is never translated"
+    with pytest.raises(KeyboardInterrupt):
+        raises(KeyboardInterrupt()).job([])
+
+
+def test_a_function_that_makes_no_message_when_it_is_called_is_refused() -> None:
+    async def from_body(body: object) -> object:
+        return body
+
+    with pytest.raises(TypeError, match="from_body: an async or generator function"):
+        Operations(from_body=from_body)

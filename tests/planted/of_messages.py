@@ -12,6 +12,8 @@ REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
 SENDER: Final = "adapters/sqs/sender.py"
+JOB_FACTORY: Final = "domain/job_factory.py"
+OPERATION: Final = "domain/operation.py"
 GROUPS: Final = "adapters/sqs/groups.py"
 QUEUE: Final = "adapters/sqs/queue.py"
 MESSAGE: Final = "adapters/sqs/message.py"
@@ -37,6 +39,7 @@ _STALE: Final = f"{_RULES}::test_a_stale_letter_that_is_forced_is_sent_as_if_it_
 _YOUNG: Final = f"{_RULES}::test_a_letter_that_is_not_stale_keeps_its_age"
 _FORGOTTEN: Final = f"{_REDRIVE}::test_an_age_that_is_forgotten_is_forgotten_wherever_it_stands"
 _DUPLICATE: Final = f"{_VISIBILITY}::test_a_duplicate_of_a_running_job_looks_again_after_1_2_4_seconds"
+_FOREIGN: Final = "tests/entrypoints/test_foreign_bodies.py"
 _GROUPS: Final = "tests/adapters/sqs/test_groups.py"
 _KEPT_GROUP: Final = f"{_GROUPS}::test_a_message_keeps_its_group_in_another_queue"
 _SENDER: Final = "tests/adapters/sqs/test_sender.py"
@@ -112,4 +115,8 @@ NEAR: Final = (
     Near(Bug("a group on a standard queue is taken for FIFO", MESSAGE, "        return self.queue_arn.endswith(\".fifo\")\n", "        return self.group_id is not None\n"), ("tests/adapters/sqs/test_batch.py::test_a_group_id_on_a_standard_queue_orders_nothing",)),
     Near(Bug("a tenant that SQS does not take as a group is sent as it is", GROUPS, "    if job.tenant is None or is_group(job.tenant):\n", "    if job.tenant is None or job.tenant:\n"), (f"{_GROUPS}::test_a_tenant_is_a_group_of_its_own_in_characters_that_sqs_takes",)),
     Near(Bug("on a FIFO queue a tenant's jobs wait for one another", GROUPS, "    if is_fifo(queue):\n        return job.key.digest\n", ""), (f"{_GROUPS}::test_on_a_fifo_queue_a_job_is_a_group_of_its_own",)),
+    # bodies of other services
+    Near(Bug("what a from_body raises ends what is beside its message", JOB_FACTORY, "    except BaseException as error:  # the user's code", "    except ArithmeticError as error:  # the user's code"), (f"{_FOREIGN}::test_what_it_raises_rejects_its_message_alone_and_tells_no_value",)),
+    Near(Bug("a job message is translated too", JOB_FACTORY, " and not (isinstance(message, dict) and \"job_id\" in message):\n", ":\n"), (f"{_FOREIGN}::test_cloud_events_and_pointers_and_never_a_job",)),
+    Near(Bug("wrapped operations forget from_body", OPERATION, "from_body=self.from_body)\n", "from_body=None)\n"), (f"{_FOREIGN}::test_wrapped_operations_translate_too",)),
 )  # fmt: skip

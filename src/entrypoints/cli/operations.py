@@ -6,7 +6,7 @@ import sys
 from typing import Any, cast
 
 from domain.identity import NAME
-from domain.operation import DEFAULT_OPERATION, Operation, OperationFunction, Operations
+from domain.operation import DEFAULT_OPERATION, FromBody, Operation, OperationFunction, Operations
 from entrypoints.cli.errors import UnusableOptionError
 
 
@@ -16,7 +16,8 @@ def chosen_operations(operation: str | None, name: str | None) -> tuple[Operatio
 
     if operation is not None and ":" in operation:
         function = _imported(operation)
-        return _under_a_name(function, frozenset(), name or operation.rpartition(":")[2].rpartition(".")[2])
+        named = name or operation.rpartition(":")[2].rpartition(".")[2]
+        return _under_a_name(function, frozenset(), named, OPERATIONS.from_body)
     registered = operation or DEFAULT_OPERATION
     found = OPERATIONS.find(registered)
     if found is None:
@@ -26,14 +27,16 @@ def chosen_operations(operation: str | None, name: str | None) -> tuple[Operatio
         )
     if name is None:
         return OPERATIONS, registered
-    return _under_a_name(found.run, found.volatile, name)
+    return _under_a_name(found.run, found.volatile, name, OPERATIONS.from_body)
 
 
-def _under_a_name(run: OperationFunction, volatile: frozenset[str], name: str) -> tuple[Operations, str]:
+def _under_a_name(
+    run: OperationFunction, volatile: frozenset[str], name: str, from_body: FromBody | None
+) -> tuple[Operations, str]:
     if not NAME.fullmatch(name):
         raise UnusableOptionError(f"--name {name}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
     try:
-        return Operations(Operation(name, run, volatile)), name
+        return Operations(Operation(name, run, volatile), from_body=from_body), name
     except TypeError as error:
         raise UnusableOptionError(f"--operation: {error}") from error
 
