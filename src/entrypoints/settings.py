@@ -48,6 +48,7 @@ class Settings:
     backend: Backend
     table: str | None = None
     db: Path = Path(".onejob/records.sqlite")
+    db_allow_network: bool = False
     valkey_url: str | None = field(default=None, repr=False)  # it may hold a password
     valkey_replicas: int = 0
     namespace: str = "onejob"
@@ -90,6 +91,7 @@ class Settings:
             backend=backend,
             table=table,
             db=Path(read.text("IDEMPOTENCY_DB") or default.db),
+            db_allow_network=read.flag("IDEMPOTENCY_DB_ALLOW_NETWORK"),
             valkey_url=valkey_url,
             valkey_replicas=read.whole("IDEMPOTENCY_VALKEY_REPLICAS", default.valkey_replicas, least=0, most=100),
             namespace=read.namespace("IDEMPOTENCY_NAMESPACE", default.namespace),

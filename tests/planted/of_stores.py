@@ -15,10 +15,13 @@ SQLITE_ADMIN: Final = "adapters/sqlite/admin.py"
 VALKEY_ASKING: Final = "adapters/valkey/asking.py"
 VALKEY_ANSWERS: Final = "adapters/valkey/answers.py"
 VALKEY_POOL: Final = "adapters/valkey/pool.py"
+DATABASE: Final = "adapters/sqlite/database.py"
+FILE_SYSTEM: Final = "adapters/sqlite/file_system.py"
 DATABASE_FILE: Final = "adapters/sqlite/file.py"
 
 _GROUP: Final = "tests/adapters/sqlite/test_group_commit.py"
 _REPLACED: Final = "tests/adapters/sqlite/test_replaced.py"
+_NOT_OURS: Final = "tests/adapters/sqlite/test_not_ours.py"
 _SWITCHED: Final = "tests/adapters/valkey/test_switched_over.py"
 _EVIDENCE: Final = "tests/adapters/valkey/test_evidence.py"
 _JOB: Final = "tests/domain/test_job.py"
@@ -139,4 +142,11 @@ NEAR: Final = (
     Near(Bug("Valkey: anything but 0 is a write that landed", VALKEY_ANSWERS, "    if type(answer) is not int or answer not in (0, 1):\n        raise ValueError(\"neither 0 nor 1\")\n    return answer == 1\n", "    return answer != 0\n"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[complete-OK]",)),
     Near(Bug("Valkey: nothing is an empty hash", VALKEY_ANSWERS, "    if not isinstance(answer, list) or", "    answer = answer or []\n    if not isinstance(answer, list) or"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[find-nothing]",)),
     Near(Bug("Valkey: a call raises what is on a list", VALKEY_ASKING, "        except Exception as error:  # the", "        except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:  # the"), (f"{_EVIDENCE}::test_whatever_a_call_raises_is_that_nobody_answered[complete-before-RuntimeError]",)),
+    # a file of another owner, schema or file system
+    Near(Bug("SQLite: an unknown error passes", DATABASE_FILE, "        except Exception as error:\n", "        except ArithmeticError as error:\n"), (f"{_NOT_OURS}::test_whatever_a_call_raises_is_that_the_store_cannot_answer[complete-True-error0]",)),
+    Near(Bug("SQLite: a schema is judged by its version", DATABASE, "    if version:\n        _check_schema(connection, path, version)\n", ""), (f"{_NOT_OURS}::test_a_schema_that_is_not_ours_is_refused_and_left_alone[SQLiteIdempotencyStore-trigger]",)),
+    Near(Bug("SQLite: what was added to a schema is not seen", DATABASE, "    for kind, name in found.keys() | ours.keys():\n", "    for kind, name in ours:\n"), (f"{_NOT_OURS}::test_a_schema_that_is_not_ours_is_refused_and_left_alone[SQLiteIdempotencyStore-index]",)),
+    Near(Bug("SQLite: the owner of a log counts for nothing", DATABASE, "(\"-wal\", \"-shm\", \"-journal\")", "()"), (f"{_NOT_OURS}::test_a_file_of_another_user_is_refused_before_sqlite_opens_it[-wal]",)),
+    Near(Bug("SQLite: FUSE is a disk of this machine", FILE_SYSTEM, "            if name not in _LOCAL_FUSE:\n", "            if name is None:\n"), (f"{_NOT_OURS}::test_a_network_file_system_is_refused_and_the_setting_is_named[SQLiteIdempotencyStore-fuse.sshfs]",)),
+    Near(Bug("SQLite: the file system of a link counts", FILE_SYSTEM, "    real = Path(os.path.realpath(path))\n", "    real = path.parents[1] / path.name\n"), (f"{_NOT_OURS}::test_the_system_is_asked_for_the_file_system_behind_a_link",)),
 )  # fmt: skip
