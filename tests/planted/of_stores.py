@@ -22,6 +22,7 @@ DATABASE_FILE: Final = "adapters/sqlite/file.py"
 _GROUP: Final = "tests/adapters/sqlite/test_group_commit.py"
 _REPLACED: Final = "tests/adapters/sqlite/test_replaced.py"
 _NOT_OURS: Final = "tests/adapters/sqlite/test_not_ours.py"
+_BARE: Final = "tests/adapters/powertools/test_bare_decorator.py"
 _SWITCHED: Final = "tests/adapters/valkey/test_switched_over.py"
 _EVIDENCE: Final = "tests/adapters/valkey/test_evidence.py"
 _JOB: Final = "tests/domain/test_job.py"
@@ -149,4 +150,8 @@ NEAR: Final = (
     Near(Bug("SQLite: the owner of a log counts for nothing", DATABASE, "(\"-wal\", \"-shm\", \"-journal\")", "()"), (f"{_NOT_OURS}::test_a_file_of_another_user_is_refused_before_sqlite_opens_it[-wal]",)),
     Near(Bug("SQLite: FUSE is a disk of this machine", FILE_SYSTEM, "            if name not in _LOCAL_FUSE:\n", "            if name is None:\n"), (f"{_NOT_OURS}::test_a_network_file_system_is_refused_and_the_setting_is_named[SQLiteIdempotencyStore-fuse.sshfs]",)),
     Near(Bug("SQLite: the file system of a link counts", FILE_SYSTEM, "    real = Path(os.path.realpath(path))\n", "    real = path.parents[1] / path.name\n"), (f"{_NOT_OURS}::test_the_system_is_asked_for_the_file_system_behind_a_link",)),
+    # two functions over one of our layers
+    Near(Bug("bare decorator: a second configuration is taken for the first", DYNAMODB_LAYER, "        if different := [name for name, value in told.items() if value != self._configured_with[name]]:\n", "        if different := list[str]():\n"), (f"{_BARE}::test_a_second_function_with_another_configuration_is_refused_and_told_what_to_do[event_key_jmespath]",)),
+    Near(Bug("bare decorator: half of a configuration stays", DYNAMODB_LAYER, "                    self.configured = False  # or the next call would go on with half of it\n", ""), (f"{_BARE}::test_a_first_configuration_that_is_refused_is_no_configuration",)),
+    Near(Bug("bare decorator: the last thread's prefix is everyone's", DYNAMODB_LAYER, "        return self._prefix.get(self._last_prefix)\n", "        return self._last_prefix\n"), (f"{_BARE}::test_functions_side_by_side_on_one_layer_keep_their_own_keys",)),
 )  # fmt: skip
