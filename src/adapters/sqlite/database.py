@@ -89,7 +89,7 @@ def open_database(
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN")
     try:
-        _check_ours(connection, path)
+        check_ours(connection, path)
     finally:
         connection.execute("ROLLBACK")
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -147,8 +147,7 @@ def _make(path: Path) -> None:
     all locks that the process has on it, SQLite's among them (fcntl(2)).
     """
     make_folder(path.parent)
-    for beside in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
-        _check_owner(beside)
+    check_owners(path)
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -159,6 +158,12 @@ def _make(path: Path) -> None:
             raise UnusableDatabaseError(f"{path}: is no SQLite file; move it away, or use another --db") from None
         if not os.access(path, os.W_OK):
             raise UnusableDatabaseError(f"{path}: is not writable") from None
+
+
+def check_owners(path: Path) -> None:
+    """Of a file and of what SQLite keeps beside it. Raises `UnusableDatabaseError`."""
+    for beside in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        _check_owner(beside)
 
 
 def _check_owner(path: Path) -> None:
@@ -172,7 +177,7 @@ def _check_owner(path: Path) -> None:
             )
 
 
-def _check_ours(connection: sqlite3.Connection, path: Path) -> int:
+def check_ours(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the file's schema. Reads only, within a transaction of the caller's."""
     version = _version(connection)
     if version > len(MIGRATIONS):
@@ -221,7 +226,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")  # one process migrates, the others then find it done
     try:
-        for step in MIGRATIONS[_check_ours(connection, path) :]:
+        for step in MIGRATIONS[check_ours(connection, path) :]:
             connection.execute(step)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
