@@ -105,14 +105,14 @@ def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
     """For one machine: a file, shared by its processes. Raises `UnusableDatabaseError`."""
     from adapters.sqlite.store import SQLiteIdempotencyStore
 
-    return SQLiteIdempotencyStore(settings.db, clock, settings.retention)
+    return SQLiteIdempotencyStore(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
 
 
 def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
     """Raises `UnusableDatabaseError`."""
     from adapters.sqlite.admin import SQLiteStoreAdmin
 
-    return SQLiteStoreAdmin(settings.db, clock, settings.retention)
+    return SQLiteStoreAdmin(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
 
 
 def valkey_client(settings: Settings) -> "Valkey":

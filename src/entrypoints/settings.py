@@ -1,12 +1,14 @@
 """The environment, read once into a frozen value. A bad setting stops the start, and the message names it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Self
+from urllib.parse import parse_qs, urlsplit
 
 from domain.identity import NAME
 
@@ -23,6 +25,11 @@ VALKEY_URL: Final = (
     r"(redis|valkey)s?://([^\s:@/?#]*(:[^\s@/?#]*)?@)?"
     r"([^\s:@/?#\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[0-9]*)?(\?[^\s#]*)?"
 )
+
+_SECURE_OPTIONS: Final[Mapping[str, Set[str]]] = {
+    "ssl_cert_reqs": {"required", "optional"},  # which are the same for a client (module ssl)
+    "ssl_check_hostname": {"1", "true", "yes", "on"},
+}
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
@@ -48,6 +55,7 @@ class Settings:
     backend: Backend
     table: str | None = None
     db: Path = Path(".onejob/records.sqlite")
+    db_allow_network: bool = False
     valkey_url: str | None = field(default=None, repr=False)  # it may hold a password
     valkey_replicas: int = 0
     namespace: str = "onejob"
@@ -83,6 +91,8 @@ class Settings:
             raise SettingError("IDEMPOTENCY_VALKEY_URL is not set: the server for job records, as rediss://HOST:PORT")
         if backend is Backend.VALKEY and in_lambda:
             raise SettingError("IDEMPOTENCY_BACKEND=valkey has no client in the bundle: inside Lambda use dynamodb")
+        if backend is Backend.VALKEY and not read.flag("IDEMPOTENCY_VALKEY_ALLOW_INSECURE"):
+            require_encrypted(valkey_url or "")
         if backend is not Backend.DYNAMODB and in_lambda:
             raise SettingError(f"IDEMPOTENCY_BACKEND={backend} forgets with the sandbox: inside Lambda use dynamodb")
         default = cls(backend=backend)
@@ -90,6 +100,7 @@ class Settings:
             backend=backend,
             table=table,
             db=Path(read.text("IDEMPOTENCY_DB") or default.db),
+            db_allow_network=read.flag("IDEMPOTENCY_DB_ALLOW_NETWORK"),
             valkey_url=valkey_url,
             valkey_replicas=read.whole("IDEMPOTENCY_VALKEY_REPLICAS", default.valkey_replicas, least=0, most=100),
             namespace=read.namespace("IDEMPOTENCY_NAMESPACE", default.namespace),
@@ -106,6 +117,40 @@ class Settings:
             metrics_namespace=read.text("POWERTOOLS_METRICS_NAMESPACE") or default.metrics_namespace,
             metrics_enabled=not read.flag("POWERTOOLS_METRICS_DISABLED"),
         )
+
+
+def require_encrypted(url: str) -> None:
+    """Of a server beyond this machine, TLS, and of every TLS that it knows the server. Raises `SettingError`, which
+    shows nothing of the URL but its host.
+
+    What is not understood counts as insecure.
+    """
+    parts = urlsplit(url)
+    options = parse_qs(parts.query, keep_blank_values=True)
+    if parts.scheme in ("redis", "valkey"):
+        if not _is_loopback(host := parts.hostname or ""):
+            raise SettingError(
+                f"IDEMPOTENCY_VALKEY_URL: {parts.scheme}:// to {host} sends passwords and answers in the clear, and "
+                f"whoever is on the way may change them: use {parts.scheme}s://, or set "
+                "IDEMPOTENCY_VALKEY_ALLOW_INSECURE=true"
+            )
+        return
+    for name, secure in _SECURE_OPTIONS.items():
+        if not all(value.lower() in secure for value in options.get(name, [])):
+            raise SettingError(
+                f"IDEMPOTENCY_VALKEY_URL: with this {name} any server may pose as yours: leave it out "
+                "(?ssl_ca_certs=FILE names an authority of yours), or set IDEMPOTENCY_VALKEY_ALLOW_INSECURE=true"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 class Reader:

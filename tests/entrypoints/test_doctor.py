@@ -300,6 +300,23 @@ def test_a_worker_that_was_stopped_by_reserved_concurrency_0(function: Queues) -
 # A file.
 
 
+def test_a_file_that_a_worker_would_refuse_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "records.sqlite"
+    open_database(file).close()
+    with monkeypatch.context() as patch:
+        patch.setattr("entrypoints.cli.doctor_file.remote_file_system", lambda path: "NFS")
+        remote = objects(onejob("doctor", "--json", "--db", str(file)))
+    assert "is on a network file system (NFS), which keeps no locks" in [one["text"] for one in remote]
+    with monkeypatch.context() as patch:
+        patch.setattr("os.geteuid", lambda: 12345)
+        ((_, theirs),) = failing(objects(onejob("doctor", "--json", "--db", str(file))))
+    assert theirs.startswith("belongs to another user")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TRIGGER done AFTER INSERT ON record BEGIN DELETE FROM record; END")
+    ((_, changed),) = failing(objects(onejob("doctor", "--json", "--db", str(file))))
+    assert changed.startswith("has a schema that is not onejob's (trigger 'done')")
+
+
 def test_a_file_is_sound_or_it_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     file = folder / "records.sqlite"

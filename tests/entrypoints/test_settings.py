@@ -38,6 +38,7 @@ def test_the_defaults() -> None:
         "backend": Backend.MEMORY,
         "table": None,
         "db": Path(".onejob/records.sqlite"),
+        "db_allow_network": False,
         "valkey_url": None,
         "valkey_replicas": 0,
         "namespace": "onejob",
@@ -62,6 +63,7 @@ def test_the_defaults() -> None:
         ("IDEMPOTENCY_TABLE", "records", "table", "records"),
         ("IDEMPOTENCY_DB", "jobs/done.sqlite", "db", Path("jobs/done.sqlite")),
         ("IDEMPOTENCY_VALKEY_URL", "rediss://u:p@h:1/2", "valkey_url", "rediss://u:p@h:1/2"),
+        ("IDEMPOTENCY_DB_ALLOW_NETWORK", "true", "db_allow_network", True),
         ("IDEMPOTENCY_VALKEY_REPLICAS", "2", "valkey_replicas", 2),
         ("IDEMPOTENCY_NAMESPACE", "shop_EU-1", "namespace", "shop_EU-1"),
         ("IDEMPOTENCY_EXPIRES_AFTER_SECONDS", "3600", "retention", timedelta(hours=1)),
@@ -213,9 +215,13 @@ VALKEY = {"IDEMPOTENCY_BACKEND": "valkey"}
 @pytest.mark.parametrize(
     "url",
     [
-        "redis://h",
+        "redis://localhost",
         "rediss://h:6379",
-        "valkey://h/1",
+        "rediss://h?ssl_cert_reqs=required&ssl_check_hostname=true",
+        "rediss://h?ssl_cert_reqs=optional",
+        "valkey://127.0.0.1/1",
+        "redis://127.0.0.2:6379/0?socket_timeout=1",
+        "redis://[::ffff:127.0.0.1]",
         "valkeys://u:p%2Fw@cache.example.com:6379/0?ssl_ca_certs=/etc/ca.pem",
         "redis://:p@[::1]:6379",
     ],
@@ -242,6 +248,48 @@ def test_what_is_no_url_of_a_valkey_server_is_refused_and_not_shown(url: str) ->
     told = refusal(VALKEY | {"IDEMPOTENCY_VALKEY_URL": url})
     assert told.startswith("IDEMPOTENCY_VALKEY_URL: expected redis://")
     assert "hunt" not in told
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://cache.example.com",
+        "valkey://me:hunter2@10.0.0.1:6379/1",
+        "redis://h",
+        "redis://[::ffff:10.0.0.1]",
+        "redis://[fe80::1]",
+        "redis://0.0.0.0",
+        "redis://localhost.example.com",
+        "redis://127.0.0.1.nip.io",
+        "redis://localhost%2eexample.com",
+        "redis://127.0.0.1:6379@cache.example.com",
+        "redis://h?host=127.0.0.1",
+        "rediss://h?ssl_cert_reqs=none",
+        "rediss://me:hunter2@h/1?ssl_ca_certs=ca.pem&ssl_cert_reqs=None",
+        "rediss://h?ssl%5Fcert%5Freqs=n%6Fne",
+        "rediss://h?ssl_cert_reqs=n%256Fne",
+        "rediss://h?ssl_cert_reqs=required&ssl_cert_reqs=none",
+        "rediss://h?ssl_cert_reqs=anything",
+        "rediss://localhost?ssl_cert_reqs=none",
+        "valkeys://h?ssl_check_hostname=false",
+        "rediss://h?ssl_check_hostname=",
+        "rediss://h?ssl_check_hostname=off",
+    ],
+)
+def test_a_server_that_others_may_pose_as_is_refused_unless_a_setting_says_so(url: str) -> None:
+    told = refusal(VALKEY | {"IDEMPOTENCY_VALKEY_URL": url})
+    assert told.startswith("IDEMPOTENCY_VALKEY_URL: ")
+    assert "IDEMPOTENCY_VALKEY_ALLOW_INSECURE=true" in told
+    assert "hunter" not in told
+    allowed = VALKEY | {"IDEMPOTENCY_VALKEY_URL": url, "IDEMPOTENCY_VALKEY_ALLOW_INSECURE": "true"}
+    assert Settings.from_environment(allowed).valkey_url == url
+    assert refusal(allowed | {"IDEMPOTENCY_VALKEY_ALLOW_INSECURE": "maybe"}).startswith(
+        "IDEMPOTENCY_VALKEY_ALLOW_INSECURE='maybe'"
+    )
+
+
+def test_a_server_that_is_not_used_is_not_refused() -> None:
+    assert read(IDEMPOTENCY_VALKEY_URL="redis://cache.example.com").backend is Backend.MEMORY
 
 
 def test_valkey_needs_a_url_and_has_no_place_in_lambda() -> None:

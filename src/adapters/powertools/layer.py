@@ -8,11 +8,17 @@ The item keeps Powertools' schema; what fencing needs is added to it.
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
-from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
+from aws_lambda_powertools.utilities.idempotency.config import IdempotencyConfig
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyItemAlreadyExistsError,
+    IdempotencyPersistenceConfigError,
+)
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import DynamoDBPersistenceLayer
 from botocore.exceptions import ClientError
@@ -26,6 +32,8 @@ LONGEST_INVOCATION: Final = timedelta(minutes=15)
 
 _fences: ContextVar[Mapping[tuple[str, str], FencedRecord]] = ContextVar("fences", default=MappingProxyType({}))
 """By table and key: what this context has claimed under a bare decorator."""
+
+_configuring: Final = Lock()
 
 
 class FenceLostError(Exception):
@@ -41,7 +49,7 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
 
     Also fit for a bare `@idempotent_function`. There the fence travels in a context variable from the claim to
     its end, a claim without a registered Lambda context gets a lease of 15 minutes, and a failed function
-    releases its record where the stock layer would delete it.
+    releases its record where the stock layer would delete it. All functions over one layer have one configuration.
     """
 
     def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord | None:
@@ -215,6 +223,43 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
 
     # What a bare decorator calls.
 
+    @property
+    def function_name(self) -> str:
+        """The prefix of the keys: of the function that this context called last, or else of the last one called."""
+        return self._prefix.get(self._last_prefix)
+
+    @function_name.setter
+    def function_name(self, name: str) -> None:
+        self._last_prefix = name
+        self._prefix.set(name)
+
+    @cached_property
+    def _prefix(self) -> ContextVar[str]:
+        return ContextVar("prefix")  # made with the layer, which begins with an empty one
+
+    def configure(
+        self, config: IdempotencyConfig, function_name: str | None = None, key_prefix: str | None = None
+    ) -> None:
+        """Take the first configuration. Raises `IdempotencyPersistenceConfigError` for a later one that differs:
+        Powertools would go on with the first one's keys, validation, strictness and expiry.
+        """
+        told = _told(config)
+        with _configuring:
+            if not self.configured:
+                try:
+                    super().configure(config, function_name, key_prefix)
+                except BaseException:
+                    self.configured = False  # or the next call would go on with half of it
+                    raise
+                self._configured_with = told
+                return
+        if different := [name for name, value in told.items() if value != self._configured_with[name]]:
+            raise IdempotencyPersistenceConfigError(
+                f"this persistence layer already serves a function with another configuration ({', '.join(different)}"
+                " differs); give each configuration a FencedDynamoDBPersistenceLayer of its own"
+            )
+        super().configure(config, function_name, key_prefix)
+
     def _put_record(self, data_record: DataRecord) -> None:
         now = datetime.now(UTC)
         record = FencedRecord.of(data_record, owner=uuid4().hex)
@@ -257,3 +302,17 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
 def _is_of(record: FencedRecord, found: FencedRecord | None, status: str) -> bool:
     """Whether what was found has that status, under the fence of `record`."""
     return found is not None and found.stored_status == status and found.has_fence_of(record)
+
+
+def _told(config: IdempotencyConfig) -> dict[str, object]:
+    """What a layer keeps of a configuration, as it is now."""
+    return {
+        "event_key_jmespath": config.event_key_jmespath,
+        "payload_validation_jmespath": config.payload_validation_jmespath,
+        "jmespath_options": dict(config.jmespath_options or {}),
+        "raise_on_no_idempotency_key": config.raise_on_no_idempotency_key,
+        "expires_after_seconds": config.expires_after_seconds,
+        "use_local_cache": config.use_local_cache,
+        "local_cache_max_items": config.local_cache_max_items if config.use_local_cache else None,
+        "hash_function": config.hash_function,
+    }

@@ -25,11 +25,17 @@ class SQLiteStoreAdmin:
     """Used by one thread. Each change is a transaction. Raises `UnusableDatabaseError` when it is made."""
 
     def __init__(
-        self, path: Path, clock: Clock, retention: timedelta, *, busy_timeout: timedelta = BUSY_TIMEOUT
+        self,
+        path: Path,
+        clock: Clock,
+        retention: timedelta,
+        *,
+        busy_timeout: timedelta = BUSY_TIMEOUT,
+        allow_network: bool = False,
     ) -> None:
         self._clock = clock
         self._retention = retention
-        self._file = DatabaseFile(path, busy_timeout)
+        self._file = DatabaseFile(path, busy_timeout, allow_network=allow_network)
         self._connection = self._file.connect()
 
     def close(self) -> None:

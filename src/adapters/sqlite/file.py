@@ -7,21 +7,22 @@ from datetime import timedelta
 from pathlib import Path
 
 from adapters.sqlite.database import UnusableDatabaseError, explained, make_file, open_database
-from domain.errors import StoreUnavailableError
+from domain.errors import LeaseHeldError, LeaseLostError, RecordChangedError, StoreUnavailableError
 
 
 class DatabaseFile:
     """Raises `UnusableDatabaseError` when it is made. Thread-safe."""
 
-    def __init__(self, path: Path, busy_timeout: timedelta) -> None:
+    def __init__(self, path: Path, busy_timeout: timedelta, *, allow_network: bool = False) -> None:
         self._path = path.absolute()  # whatever folder an operation may change to
         self._busy_timeout = busy_timeout
-        make_file(self._path)
+        self._allow_network = allow_network
+        make_file(self._path, allow_network=allow_network)
         self._identity = _identity(self._path)
 
     def connect(self) -> sqlite3.Connection:
         """Another connection. Raises `UnusableDatabaseError`."""
-        connection = open_database(self._path, self._busy_timeout)
+        connection = open_database(self._path, self._busy_timeout, allow_network=self._allow_network)
         try:
             self.check_in_place()
         except sqlite3.Error as error:
@@ -40,12 +41,19 @@ class DatabaseFile:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """SQLite's errors as the port's."""
+        """Whatever a call raises is that the store cannot answer, and the write may have landed.
+
+        What the port says of a record, and that it was changed or is held, passes.
+        """
         try:
             yield
+        except (StoreUnavailableError, LeaseLostError, RecordChangedError, LeaseHeldError):
+            raise
         except sqlite3.Error as error:
             text = explained(error, self._path, self._busy_timeout)
             raise StoreUnavailableError(f"SQLite: {text or error}") from error
+        except Exception as error:
+            raise StoreUnavailableError(f"SQLite: {type(error).__name__}") from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

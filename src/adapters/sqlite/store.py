@@ -59,10 +59,11 @@ class SQLiteIdempotencyStore:
         threads: Threads = SYSTEM_THREADS,
         *,
         busy_timeout: timedelta = BUSY_TIMEOUT,
+        allow_network: bool = False,
     ) -> None:
         self._clock = clock
         self._retention = retention
-        self._file = DatabaseFile(path, busy_timeout)
+        self._file = DatabaseFile(path, busy_timeout, allow_network=allow_network)
         self._writer = self._file.connect()
         self._writes = GroupCommit(self._writer, self._file.check_in_place, threads)
         try:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from valkey import Valkey
 
+from adapters.valkey.answers import changed_of, hash_of, judged_of, landed_of, page_of
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import PREFIX, key_of, name_of, paired, to_number, to_record
+from adapters.valkey.reading import PREFIX, key_of, name_of, to_number, to_record
 from adapters.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
@@ -32,7 +33,7 @@ class ValkeyStoreAdmin:
     """
 
     def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
-        self._asking = Asking(client, replicas)
+        self._asking = Asking(client, replicas, again=True)
         self._clock = clock
         self._retention = retention
 
@@ -41,8 +42,7 @@ class ValkeyStoreAdmin:
         self._asking.close()
 
     def look(self, key: JobKey) -> Record | None:
-        with self._asking.translated(key):
-            found = self._asking.client.hgetall(name_of(key))
+        found = self._asking.hash(key)
         return to_record(found, key) if found else None
 
     def records(self) -> Iterator[Record]:
@@ -58,8 +58,10 @@ class ValkeyStoreAdmin:
         self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
         now = self._clock.now()
         times = to_number(now), to_number(now + self._retention)
-        (landed, flat), replicas = self._asking.run(FORGET, seen.key, *_shown(seen), *times, int(force))
-        record = to_record(paired(flat), seen.key) if flat else None
+        (landed, found), replicas = self._asking.run(
+            FORGET, seen.key, *_shown(seen), *times, int(force), read=changed_of
+        )
+        record = to_record(found, seen.key) if found else None
         if record is not None and landed:
             self._asking.demand(replicas, seen.key)
             return record
@@ -67,7 +69,7 @@ class ValkeyStoreAdmin:
 
     def restart(self, seen: Record) -> None:
         now = to_number(self._clock.now())
-        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), now)
+        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), now, read=landed_of)
         if not landed:
             raise record_changed(seen)
         self._asking.demand(replicas, seen.key)
@@ -98,31 +100,42 @@ class ValkeyStoreAdmin:
 
     def _read(self, keys: Sequence[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
-        with self._asking.translated():
+
+        def ask() -> list[Any]:
             asked = self._asking.client.pipeline(transaction=False)
             for key in keys:
-                asked.hgetall(name_of(key))
-            found = asked.execute(raise_on_error=False)
+                asked.execute_command("HGETALL", name_of(key))
+            found: list[Any] = asked.execute(raise_on_error=False)
+            for told in found:
+                if isinstance(told, Exception) and not str(told).startswith("WRONGTYPE"):
+                    raise told
+            return found
+
+        found = self._asking.answer(ask)
         records = []
         for key, told in zip(keys, found, strict=True):
             with suppress(ForeignRecordError), self._asking.translated(key):
                 if isinstance(told, Exception):
                     raise told
+                told = hash_of(told)
                 records += [to_record(told, key)] if told else []
         return records
 
     def _judge(self, script: Script, key: JobKey, now: int) -> int:
         told = 0
         with suppress(ForeignRecordError):
-            told, _ = self._asking.run(script, key, now)
+            told, _ = self._asking.run(script, key, now, read=judged_of)
         return told
 
     def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:
         """Where to go on, 0 at the end; and about so many keys that are onejob's."""
-        with self._asking.translated():
-            told: tuple[Any, list[bytes]] = self._asking.client.scan(cursor, match=f"{PREFIX}*", count=size)
-        following, names = told
-        return int(following), [key for name in names if (key := key_of(name)) is not None]
+
+        def ask() -> tuple[int, list[bytes]]:
+            command = "SCAN", cursor, "MATCH", f"{PREFIX}*", "COUNT", size
+            return page_of(self._asking.client.execute_command(*command))
+
+        following, names = self._asking.answer(ask, again=cursor == 0)  # it means nothing to another server
+        return following, [key for name in names if (key := key_of(name)) is not None]
 
 
 def _shown(seen: Record) -> tuple[str, str, int, int]:

@@ -30,11 +30,6 @@ def key_of(name: bytes) -> JobKey | None:
     return None if before else JobKey.parse(key)
 
 
-def paired(flat: list[bytes]) -> dict[bytes, bytes]:
-    """A hash as a script answers it: name, value, name, value."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
 def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
     """Raises `ForeignRecordError` where nobody of ours wrote it: by the same rules as the scripts, and more."""
     try:

@@ -1,14 +1,19 @@
 """The connections, and whether the server behind them may be trusted with records: clear errors where it may not."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from valkey import Valkey
-from valkey.connection import BlockingConnectionPool, parse_url
+from valkey.connection import parse_url
 from valkey.exceptions import NoPermissionError, ValkeyError
 
+from adapters.valkey.pool import RenewablePool
+
 OLDEST: Final = (7, 0)
+
+_VERSION: Final = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 
 
 class UnusableServerError(Exception):
@@ -16,21 +21,23 @@ class UnusableServerError(Exception):
 
 
 def open_server(url: str, *, connections: int, connect_timeout: timedelta, read_timeout: timedelta) -> Valkey:
-    """`client_of` a server that was found fit. Raises `UnusableServerError`."""
+    """`client_of` a server that was found fit. Raises `UnusableServerError`, whatever the client raises."""
     try:
         client = client_of(url, connections=connections, connect_timeout=connect_timeout, read_timeout=read_timeout)
-        try:
-            _check(_told(client))
-        except BaseException:
-            client.connection_pool.disconnect()
-            raise
-    except (ValueError, TypeError):  # whose texts quote the URL
+    except Exception:  # whose texts quote the URL
         raise UnusableServerError(
             "IDEMPOTENCY_VALKEY_URL: it is not understood; percent-encode what is special in a password, "
             "and leave out options that are not known"
         ) from None
-    except (ValkeyError, OSError) as error:
-        raise UnusableServerError(f"IDEMPOTENCY_VALKEY_URL: {type(error).__name__}: {error}") from error
+    try:
+        _check(_told(client))
+    except BaseException as error:
+        client.connection_pool.disconnect()
+        if isinstance(error, UnusableServerError) or not isinstance(error, Exception):
+            raise
+        # the client's own words are shown; another's may quote what was sent or answered
+        text = f"{type(error).__name__}: {error}" if isinstance(error, ValkeyError | OSError) else type(error).__name__
+        raise UnusableServerError(f"IDEMPOTENCY_VALKEY_URL: {text}") from error
     return client
 
 
@@ -52,22 +59,32 @@ def client_of(url: str, *, connections: int, connect_timeout: timedelta, read_ti
         "health_check_interval": 0,
         "lib_name": None,  # two round trips less on each new connection
         "lib_version": None,
+        "retry_on_timeout": False,
+        "retry_on_error": None,
+        "retry": None,
+        "protocol": 2,
+        "decode_responses": False,
     }
-    make_pool: Any = BlockingConnectionPool
-    return Valkey(connection_pool=make_pool(**given | ours))
+    pool = RenewablePool(**given | ours)
+    pool.connection_class(**pool.connection_kwargs)  # which refuses options that are not known
+    return Valkey(connection_pool=pool)
 
 
-def _told(client: Valkey) -> Mapping[str, Any]:
-    """What the server says of itself; nothing, where it says that we may not ask."""
+def _told(client: Valkey) -> Mapping[str, Any] | None:
+    """What the server says of itself; None, where it says that we may not ask."""
     try:
         told: Any = client.info()
         return dict(told)
     except NoPermissionError:
-        return {}
+        return None
 
 
-def _check(info: Mapping[str, Any]) -> None:
-    version = str(info.get("redis_version", "7.0"))
+def _check(info: Mapping[str, Any] | None) -> None:
+    if info is None:
+        return
+    version = str(info.get("redis_version"))
+    if not _VERSION.match(version):
+        raise UnusableServerError("IDEMPOTENCY_VALKEY_URL: what answers there is no Valkey or Redis server")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise UnusableServerError(f"IDEMPOTENCY_VALKEY_URL: the server is version {version}: 7.0 or newer is needed")
     if info.get("cluster_enabled"):

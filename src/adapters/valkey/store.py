@@ -5,8 +5,9 @@ from typing import Final
 
 from valkey import Valkey
 
+from adapters.valkey.answers import Taken, claim_of, landed_of
 from adapters.valkey.asking import Asking
-from adapters.valkey.reading import name_of, of_life, paired, to_life, to_number, to_record
+from adapters.valkey.reading import of_life, to_number, to_record
 from adapters.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
@@ -45,13 +46,12 @@ class ValkeyIdempotencyStore:
         scheme = f"{job.fingerprint.partition(':')[0]}:"
         identity = job.job_id, job.operation, owner, job.fingerprint, scheme
         times = to_number(now), to_number(now + lease), to_number(now + kept)
-        (acquired, *told), landed = self._asking.run(CLAIM, job.key, *identity, *times)
-        if acquired:
-            attempt, epoch, verified, last_error, *life = told
+        told, landed = self._asking.run(CLAIM, job.key, *identity, *times, read=claim_of)
+        if isinstance(told, Taken):
             self._asking.demand(landed, job.key)
-            claim = Claim(job.key, owner, int(attempt), int(epoch), to_life(*(each.decode() for each in life)))
-            return Acquired(claim, last_error.decode(errors="replace") or None, verified == 1)
-        seen = judge(to_record(paired(told[0]), job.key), job, owner, now)
+            claim = Claim(job.key, owner, told.attempt, told.epoch, told.life)
+            return Acquired(claim, told.last_error.decode(errors="replace") or None, told.verified)
+        seen = judge(to_record(told, job.key), job, owner, now)
         if isinstance(seen, Free):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
         if isinstance(seen, Acquired):
@@ -76,12 +76,11 @@ class ValkeyIdempotencyStore:
         self._write(RENEW, claim, to_number(now + lease), to_number(now + kept))
 
     def find(self, key: JobKey) -> Record | None:
-        with self._asking.translated(key):
-            found = self._asking.client.hgetall(name_of(key))
+        found = self._asking.hash(key)
         return to_record(found, key) if found else None
 
     def _write(self, script: Script, claim: Claim, *values: str | bytes | int) -> None:
-        held, landed = self._asking.run(script, claim.key, claim.owner, claim.attempt, *values)
+        held, landed = self._asking.run(script, claim.key, claim.owner, claim.attempt, *values, read=landed_of)
         if not held:
             raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
         self._asking.demand(landed, claim.key)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from adapters.folders import make_folder
 from entrypoints.emulator.background import BackgroundEmulator
 from entrypoints.emulator.deployment import DeployedWorker, Deployment
 from entrypoints.emulator.launcher import PROJECT, Emulator, only_environment
@@ -59,7 +60,7 @@ class Local:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Raises `LocalError` while another `up` is at work."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with (self.folder / "up.lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from adapters.folders import make_folder
 from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator
 
 STARTS_WITHIN_SECONDS: Final = 60
@@ -31,7 +32,7 @@ class BackgroundEmulator:
         """Start one, unless one runs. Raises `EmulatorError`."""
         if running := self.running():
             return running
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with self._log.open("w") as errors:
             launched = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", __name__, str(self.folder)],

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
+    IdempotencyPersistenceConfigError,
     IdempotencyPersistenceLayerError,
     IdempotencyValidationError,
 )
@@ -163,3 +166,71 @@ def test_a_record_that_vanishes_before_it_can_be_read_is_left_to_powertools(monk
 
     monkeypatch.setattr(over.client, "update_item", vanishing)
     assert bare(lambda message: "second", over=over)(message={"job_id": "1"}) == "second"
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "event_key_jmespath": {"event_key_jmespath": "order"},
+    "payload_validation_jmespath": {"payload_validation_jmespath": "amount"},
+    "raise_on_no_idempotency_key": {"raise_on_no_idempotency_key": True},
+    "expires_after_seconds": {"expires_after_seconds": 5},
+    "hash_function": {"hash_function": "sha256"},
+    "use_local_cache": {"use_local_cache": True},
+    "jmespath_options": {"jmespath_options": {"custom_functions": None}},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_second_function_with_another_configuration_is_refused_and_told_what_to_do(name: str) -> None:
+    """Powertools would go on with the first one's, and say nothing."""
+    runs: list[object] = []
+    shared = layer()
+    first = bare(lambda message: "first", over=shared, prefix="first")
+    second = bare(runs.append, over=shared, prefix="second", **OTHERS[name])
+    message = {"job_id": "1", "order": "1"}
+    assert first(message=message) == "first"
+    for _ in range(2):
+        with pytest.raises(IdempotencyPersistenceConfigError, match=rf"{name}.*differs\); give each .* of its own"):
+            second(message=message)
+    assert runs == []
+    assert first(message=message) == "first"
+    assert len(items()) == 1
+
+
+def test_functions_of_one_configuration_share_a_layer() -> None:
+    shared = layer()
+    for prefix in ("first", "second"):
+
+        def run(message: dict[str, Any], prefix: str = prefix) -> object:
+            return prefix
+
+        function = bare(run, over=shared, prefix=prefix, expires_after_seconds=60)
+        assert [function(message={"job_id": "1"}) for _ in range(2)] == [prefix] * 2
+    assert len(items()) == 2
+
+
+def test_a_first_configuration_that_is_refused_is_no_configuration() -> None:
+    shared = layer()
+    for _ in range(2):
+        with pytest.raises(AttributeError):
+            bare(lambda message: "x", over=shared, hash_function="none")(message={"job_id": "1"})
+    assert bare(lambda message: "x", over=shared)(message={"job_id": "1"}) == "x"
+
+
+def test_a_configuration_that_is_changed_after_its_first_use_is_another_one() -> None:
+    shared, config = layer(), IdempotencyConfig(event_key_jmespath="job_id")
+    shared.configure(config, "first")
+    shared.configure(config, "second")
+    config.event_key_jmespath = "order"
+    with pytest.raises(IdempotencyPersistenceConfigError, match="event_key_jmespath differs"):
+        shared.configure(config, "first")
+
+
+def test_functions_side_by_side_on_one_layer_keep_their_own_keys() -> None:
+    """Powertools keeps the prefix of the keys on the layer, whichever thread called last."""
+    shared, config = layer(), IdempotencyConfig(event_key_jmespath="job_id")
+    shared.configure(config, key_prefix="here")
+    with ThreadPoolExecutor(1) as other:
+        other.submit(shared.configure, config, key_prefix="there").result()
+        assert (shared.function_name, other.submit(lambda: shared.function_name).result()) == ("here", "there")
+    with ThreadPoolExecutor(1) as new:
+        assert new.submit(lambda: shared.function_name).result() == "there"
