@@ -8,20 +8,19 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import thread as pools
 from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from threading import local
-from types import FrameType
 from typing import Final, NoReturn
 
+from adapters.interrupts import SignalHandler, marking
 from domain.attempt import Attempt
 from domain.job import Job
 from domain.operation import OperationFunction
 
-type SignalHandler = Callable[[int, FrameType | None], object]
 type Before = SignalHandler | int | None
 """What `signal.signal` returns."""
 
@@ -69,9 +68,11 @@ def ends_forks(run: OperationFunction) -> OperationFunction:
 
 def install_handler(number: int, handler: SignalHandler) -> None:
     """As `signal.signal`, but not for a child that is forked: there the signal does what the system does by default, or
-    nothing if it was ignored before. (Python may call a handler late where a thread forked: CPython 3.13.)
+    nothing if it was ignored before. (Python may call a handler late where a thread forked: CPython 3.13.) What the
+    handler raises is known for a signal's (`adapters.interrupts`).
     """
     _watch_forks()
+    handler = marking(handler)
     _installed.setdefault(number, []).append((handler, signal.signal(number, handler)))
 
 

@@ -17,6 +17,7 @@ from adapters.http.openapi import document
 from adapters.http.problems import NOT_FOUND, WRONG_METHOD
 from adapters.http.reply import Reply
 from adapters.http.request import HttpRequest, read_event
+from adapters.interrupts import marked_interrupts
 from domain.operation import Operations
 from entrypoints.container import Container
 from entrypoints.sqs_worker import Context
@@ -62,7 +63,8 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
         routed["requestContext"] = {**event["requestContext"], "stage": "$default"}  # whose path is in `base` now
         called = _CALL.set(_Call(request, APIGatewayProxyEventV2(routed), end))
         try:
-            return app.resolve(routed, context)  # type: ignore[arg-type]
+            with marked_interrupts():
+                return app.resolve(routed, context)  # type: ignore[arg-type]
         finally:
             _CALL.reset(called)
             events.flush()

@@ -181,6 +181,8 @@ def main() -> None:
     """The entry of the `onejob` command. SIGTERM, and a terminal that is closed, end it as Ctrl-C does: nothing is
     left running.
     """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        install_handler(signal.SIGINT, signal.default_int_handler)
     install_handler(signal.SIGTERM, _terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         install_handler(signal.SIGHUP, _terminated)
