@@ -16,6 +16,7 @@ from io import TextIOWrapper
 from threading import local
 from typing import Final, NoReturn
 
+from adapters.error_place import described, texts_are_wanted
 from adapters.interrupts import SignalHandler, marking
 from domain.attempt import Attempt
 from domain.job import Job
@@ -47,7 +48,8 @@ def ends_forks(run: OperationFunction) -> OperationFunction:
     """The same function; in a process that is forked while it runs, it never returns and never raises.
 
     Such a process ends with the status that Python would end with: that of `sys.exit`; 1 for another exception, whose
-    traceback goes to standard error; 0 where the function returns. No `atexit` function is called.
+    type and place go to standard error, its text only with `LOG_ERROR_MESSAGES`; 0 where the function returns. No
+    `atexit` function is called.
     """
     _watch_forks()
 
@@ -107,10 +109,14 @@ def _status(error: BaseException | None) -> int:
             return 0
         case SystemExit(code=int(code)):
             return code & 0xFF
-        case SystemExit(code=text):
+        case SystemExit(code=text) if texts_are_wanted():
             print(text, file=sys.stderr)  # noqa: T201 - as the interpreter does
-            return RAISED
-    traceback.print_exception(error)
+        case SystemExit():
+            pass
+        case _ if texts_are_wanted():
+            traceback.print_exception(error)
+        case _:
+            sys.stderr.write(f"onejob: a forked process ended: {described(error)}\n")
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else RAISED
 
 

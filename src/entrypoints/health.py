@@ -1,5 +1,6 @@
 """Two questions that an orchestrator asks a worker over HTTP: does it live, and is it ready."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EAGAIN
@@ -7,10 +8,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from adapters.threads.seam import SYSTEM_THREADS, ThreadRefusedError
+from entrypoints.edge import tell
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's
+        """By type and place; nothing of a client that is gone."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            tell("a health request failed", error)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         try:

@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from adapters.interrupts import marked_interrupts
-from adapters.sqs.message import read_event
+from adapters.sqs.message import NotAnSqsBatchError, read_event
 from domain.operation import Operations
 from entrypoints.container import Container
+from entrypoints.edge import by_type_and_place
 from entrypoints.startup import handler_on_demand
 
 
@@ -38,7 +39,7 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
             events.flush()
         return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
-    return handle
+    return by_type_and_place(handle, known=(NotAnSqsBatchError,), texts=parts.settings().log_error_messages)
 
 
 def _of_business() -> Handler:

@@ -1,5 +1,6 @@
 """A web server on this machine that hands each request to a handler as a function URL would."""
 
+import sys
 import time
 from base64 import b64encode
 from datetime import timedelta
@@ -7,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from uuid import uuid4
 
-from adapters.http.problems import BAD_REQUEST, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
+from adapters.http.problems import BAD_REQUEST, FAILED, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
+from entrypoints.edge import tell
 from entrypoints.http_api import Handler
 
 HOST: Final = "127.0.0.1"
@@ -27,6 +29,12 @@ class DoorServer(ThreadingHTTPServer):
         super().__init__((HOST, port), DoorRequest)
         self.handle = handle
         self.timeout_ms = int(timeout.total_seconds() * 1000)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's
+        """By type and place; nothing of a client that is gone."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            tell("a request failed", error)
 
     @property
     def url(self) -> str:
@@ -55,6 +63,11 @@ class DoorRequest(BaseHTTPRequestHandler):
             answer = self.server.handle(self._event(), LocalContext(self.server.timeout_ms))
         except HttpProblemError as problem:
             reply = problem_reply(problem)
+            headers = {"Content-Type": reply.media_type, **reply.headers}
+            answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
+        except BaseException as error:
+            tell("a request failed", error)
+            reply = problem_reply(HttpProblemError(FAILED, "unexpected"))
             headers = {"Content-Type": reply.media_type, **reply.headers}
             answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
         body = answer["body"].encode()
