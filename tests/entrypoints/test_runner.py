@@ -466,7 +466,8 @@ def test_whatever_ends_the_reader_ends_the_run() -> None:
 
     bench = Bench()
     assert len(final(bench.run(broken()))) == 1
-    assert str(bench.runner.unreadable) == "RuntimeError: nobody foresaw it"
+    assert str(bench.runner.unreadable).startswith("RuntimeError < ")
+    assert "nobody" not in str(bench.runner.unreadable)
 
 
 def test_a_file_for_whose_reader_there_is_no_thread_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
