@@ -8,20 +8,20 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import thread as pools
 from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from threading import local
-from types import FrameType
 from typing import Final, NoReturn
 
+from adapters.error_place import described, texts_are_wanted
+from adapters.interrupts import SignalHandler, marking
 from domain.attempt import Attempt
 from domain.job import Job
 from domain.operation import OperationFunction
 
-type SignalHandler = Callable[[int, FrameType | None], object]
 type Before = SignalHandler | int | None
 """What `signal.signal` returns."""
 
@@ -48,7 +48,8 @@ def ends_forks(run: OperationFunction) -> OperationFunction:
     """The same function; in a process that is forked while it runs, it never returns and never raises.
 
     Such a process ends with the status that Python would end with: that of `sys.exit`; 1 for another exception, whose
-    traceback goes to standard error; 0 where the function returns. No `atexit` function is called.
+    type and place go to standard error, its text only with `LOG_ERROR_MESSAGES`; 0 where the function returns. No
+    `atexit` function is called.
     """
     _watch_forks()
 
@@ -69,9 +70,11 @@ def ends_forks(run: OperationFunction) -> OperationFunction:
 
 def install_handler(number: int, handler: SignalHandler) -> None:
     """As `signal.signal`, but not for a child that is forked: there the signal does what the system does by default, or
-    nothing if it was ignored before. (Python may call a handler late where a thread forked: CPython 3.13.)
+    nothing if it was ignored before. (Python may call a handler late where a thread forked: CPython 3.13.) What the
+    handler raises is known for a signal's (`adapters.interrupts`).
     """
     _watch_forks()
+    handler = marking(handler)
     _installed.setdefault(number, []).append((handler, signal.signal(number, handler)))
 
 
@@ -106,10 +109,14 @@ def _status(error: BaseException | None) -> int:
             return 0
         case SystemExit(code=int(code)):
             return code & 0xFF
-        case SystemExit(code=text):
+        case SystemExit(code=text) if texts_are_wanted():
             print(text, file=sys.stderr)  # noqa: T201 - as the interpreter does
-            return RAISED
-    traceback.print_exception(error)
+        case SystemExit():
+            pass
+        case _ if texts_are_wanted():
+            traceback.print_exception(error)
+        case _:
+            sys.stderr.write(f"onejob: a forked process ended: {described(error)}\n")
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else RAISED
 
 

@@ -58,5 +58,5 @@ def text_of(error: BaseException) -> str:
     """What an error says, also where saying it fails."""
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:
         return f"no text: {type(broken).__name__}"

@@ -19,8 +19,11 @@
     returned or raised, someone else owns the record     nothing                  Failed(lease_lost)
     returned, cannot be written until the margin         nothing: it happened     Failed(completion_lost)
     raised PermanentError                                release, forget payload  Rejected(code)
-    raised another Exception or SystemExit               release                  Failed(operation_raised)
-    another BaseException, or the process is killed      nothing                  propagates; the lease lapses
+    raised anything else, a BaseException too            release                  Failed(operation_raised)
+    a signal ends the process, or it is killed           nothing                  propagates; the lease lapses
+
+A `SystemExit`, a cancellation or a `KeyboardInterrupt` that no signal raised ends no process: it fails its own job, as
+any other error does (`ends_process` tells them apart).
 
 A rejection counts only when its release has landed; where that cannot be written it is Failed(store_unavailable): there
 was no effect, so that nothing is lost by trying again. The heartbeat renews the lease until the record is written.
@@ -76,6 +79,11 @@ def no_heartbeat(
 ) -> AbstractContextManager[None]:
     """For workers whose lease outlasts them, such as Lambda."""
     return nullcontext()
+
+
+def no_signal(_error: BaseException) -> bool:
+    """For workers whose operations run in threads: Python handles signals in the main thread only."""
+    return False
 
 
 @dataclass(slots=True)
@@ -141,6 +149,8 @@ class JobService:
     max_attempts: int
     margin: timedelta
     heartbeat: Heartbeat = no_heartbeat
+    ends_process: Callable[[BaseException], bool] = no_signal
+    """Whether a signal that ends this process raised it. That is no failure of the job during which it came."""
 
     def process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
         """One delivery of one job, to its end. Returns for everything foreseeable.
@@ -261,11 +271,22 @@ class JobService:
             code, detail = _short(error, "code", 100), _short(error, "detail", 300)
             rejected = Rejected(code, detail, error_type, claim.attempt)
             return self._release(run, lease, error_type, rejected, count.run, forget_payload=True)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if self.ends_process(error):
+                raise
             run.error = error
             failed = Failed(Failure.OPERATION_RAISED, type(error).__name__)
             return self._release(run, lease, type(error).__name__, failed, count.run)
-        return self._complete(run, claim, Answer.of(value, self.store.max_answer_bytes))
+        return self._complete(run, claim, self._answer(value))
+
+    def _answer(self, value: object) -> Answer:
+        """The effect has happened: whatever the value's own code raises, it is an answer that is omitted."""
+        try:
+            return Answer.of(value, self.store.max_answer_bytes)
+        except BaseException as error:
+            if self.ends_process(error):
+                raise
+            return Answer("null", f"unserializable: {type(error).__name__}")
 
     def _complete(self, run: _Run, claim: Claim, answer: Answer) -> Outcome:
         last_try = self.clock.monotonic() + run.lease if run.last_try is None else run.last_try
@@ -330,7 +351,7 @@ class JobService:
 def _short(error: PermanentError, name: str, longest: int) -> str:
     try:
         return str(getattr(error, name))[:longest]
-    except Exception:
+    except BaseException:  # a property of the user's, which may raise what it likes
         return type(error).__name__
 
 

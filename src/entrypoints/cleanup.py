@@ -4,7 +4,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
+from domain.errors import StoreUnavailableError
 from entrypoints.container import Container
+from entrypoints.edge import by_type_and_place
 from entrypoints.purging import Purge
 from entrypoints.startup import handler_on_demand
 
@@ -41,7 +43,7 @@ def make_handler(container: Container | None = None) -> Handler:
             events.purged(purge.deleted, purge.seen, purge.after, is_complete=purge.is_complete)
         return {"purged": purge.deleted, "seen": purge.seen, "after": purge.after}
 
-    return handle
+    return by_type_and_place(handle, known=(StoreUnavailableError,), texts=settings.log_error_messages)
 
 
 def _after(event: object) -> str | None:

@@ -12,6 +12,7 @@ from dependency_injector.containers import DeclarativeContainer
 from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
 
 from adapters.forks import ends_forks
+from adapters.interrupts import is_of_a_signal
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.ports import Crew, Queue
 from adapters.system import Jitter, SystemClock, jitter, new_id
@@ -250,6 +251,7 @@ class Container(DeclarativeContainer):
         max_attempts=settings.provided.max_attempts,
         margin=settings.provided.deadline_margin,
         heartbeat=heartbeat,
+        ends_process=Object(is_of_a_signal),
     )
     sqs_batches: Provider[SqsBatchProcessor] = Singleton(
         SqsBatchProcessor,

@@ -3,20 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EAGAIN
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Final
 
 from adapters.threads.seam import SYSTEM_THREADS, ThreadRefusedError
+from entrypoints.bounded_server import BoundedRequest, BoundedServer
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread to spare, which is just what is asked about
-            self.process_request_thread(request, client_address)
+MOST_CONNECTIONS: Final = 16
+"""So many descriptors and threads the port takes at most, whoever asks: the rest is for the jobs."""
 
 
 @contextmanager
@@ -27,12 +20,9 @@ def health_server(host: str, port: int, *, is_alive: Callable[[], bool], is_read
     """
     questions = {"/healthz": is_alive, "/readyz": is_ready}
 
-    class Answers(BaseHTTPRequestHandler):
-        timeout = 5
-        server_version = "onejob"
-        sys_version = ""
-
-        def do_GET(self) -> None:
+    class Answers(BoundedRequest):
+        def do_GET(self) -> None:  # noqa: N802 - the base class's
+            self.has_arrived()
             question = questions.get(self.path.partition("?")[0])
             if question is None:
                 self._answer(404, "not found: /healthz, /readyz")
@@ -49,10 +39,7 @@ def health_server(host: str, port: int, *, is_alive: Callable[[], bool], is_read
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing: standard error is for what goes wrong."""
-
-    server = _Server((host, port), Answers)
+    server = BoundedServer((host, port), Answers, MOST_CONNECTIONS)
     try:
         SYSTEM_THREADS.start(lambda: server.serve_forever(poll_interval=0.1), "onejob-health")
     except ThreadRefusedError as error:

@@ -16,9 +16,11 @@ from adapters.http.door import HttpDoor
 from adapters.http.openapi import document
 from adapters.http.problems import NOT_FOUND, WRONG_METHOD
 from adapters.http.reply import Reply
-from adapters.http.request import HttpRequest, read_event
+from adapters.http.request import HttpRequest, NotAnHttpRequestError, read_event
+from adapters.interrupts import marked_interrupts
 from domain.operation import Operations
 from entrypoints.container import Container
+from entrypoints.edge import by_type_and_place
 from entrypoints.sqs_worker import Context
 from entrypoints.startup import handler_on_demand
 
@@ -62,12 +64,13 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
         routed["requestContext"] = {**event["requestContext"], "stage": "$default"}  # whose path is in `base` now
         called = _CALL.set(_Call(request, APIGatewayProxyEventV2(routed), end))
         try:
-            return app.resolve(routed, context)  # type: ignore[arg-type]
+            with marked_interrupts():
+                return app.resolve(routed, context)  # type: ignore[arg-type]
         finally:
             _CALL.reset(called)
             events.flush()
 
-    return handle
+    return by_type_and_place(handle, known=(NotAnHttpRequestError,), texts=parts.settings().log_error_messages)
 
 
 def _routes(door: HttpDoor) -> _Resolver:

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
-from adapters.sqs.message import read_event
+from adapters.interrupts import marked_interrupts
+from adapters.sqs.message import NotAnSqsBatchError, read_event
 from domain.operation import Operations
 from entrypoints.container import Container
+from entrypoints.edge import by_type_and_place
 from entrypoints.startup import handler_on_demand
 
 
@@ -31,12 +33,13 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
         """Answers the messages that are not done. Raises `NotAnSqsBatchError`, and nothing for a message."""
         end = clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
         try:
-            failed = batches.run(read_event(event), invocation_end=end, request_id=context.aws_request_id)
+            with marked_interrupts():
+                failed = batches.run(read_event(event), invocation_end=end, request_id=context.aws_request_id)
         finally:
             events.flush()
         return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
-    return handle
+    return by_type_and_place(handle, known=(NotAnSqsBatchError,), texts=parts.settings().log_error_messages)
 
 
 def _of_business() -> Handler:

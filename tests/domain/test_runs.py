@@ -32,7 +32,7 @@ class Queue:
     """Messages that come back, to a service that may be killed. The lease is over before each receive."""
 
     def __init__(self, run: Callable[[Job, Attempt], object] = fails, **options: Any) -> None:
-        self.bench = Bench(run, **options)
+        self.bench = Bench(run, ends_process=lambda error: isinstance(error, KilledError), **options)
         self.receives: dict[str, int] = {}
         self.sent: dict[str, datetime | None] = {}
 

@@ -1,5 +1,7 @@
 """The state machine, every row of its table."""
 
+import asyncio
+import concurrent.futures
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +21,7 @@ from domain.lease import Lease
 from domain.operation import OperationFunction, Operations
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.record import RELEASED, Acquired, Busy, Claim, Completed, Record, Status
-from domain.service import STORE_TRIES, JobService
+from domain.service import STORE_TRIES, JobService, no_signal
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
 from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, job, operations
@@ -39,6 +41,7 @@ class Bench:
         *,
         known: Operations | None = None,
         max_attempts: int = 5,
+        ends_process: Callable[[BaseException], bool] = no_signal,
         **faults: list[object],
     ) -> None:
         self.runs: list[Attempt] = []
@@ -60,6 +63,7 @@ class Bench:
             jitter=lambda: 0.0,
             max_attempts=max_attempts,
             margin=MARGIN,
+            ends_process=ends_process,
         )
 
     def deliver(self, job: Job | None = None, receives: int = 1, *, within: float | None = 30) -> Outcome:
@@ -293,8 +297,77 @@ def test_sys_exit_inside_an_operation_is_a_failed_attempt() -> None:
     assert bench.record().owner is None
 
 
+class Interrupted(BaseException):
+    """What a signal raises."""
+
+
+@pytest.mark.parametrize("error", [Interrupted(), SystemExit(143), KeyboardInterrupt()])
+def test_a_signal_ends_the_process_whatever_it_raises(error: BaseException) -> None:
+    bench = Bench(fail(error), ends_process=lambda raised: raised is error)
+    with pytest.raises(type(error)):
+        bench.deliver()
+    assert bench.record().owner == "run-1"
+    assert bench.store.calls == {"claim": 1}
+
+
+class OddError(BaseException):
+    """As gevent's `Timeout` and trio's `Cancelled` are."""
+
+
+ENDS_NO_PROCESS = [
+    asyncio.CancelledError("a"),
+    concurrent.futures.CancelledError(),
+    GeneratorExit(),
+    KeyboardInterrupt(),
+    OddError(),
+    BaseExceptionGroup("several", [asyncio.CancelledError(), KeyError()]),
+]
+
+
+@pytest.mark.parametrize("error", ENDS_NO_PROCESS, ids=lambda error: type(error).__name__)
+def test_what_ends_no_process_is_a_failed_attempt_whatever_it_is(error: BaseException) -> None:
+    bench = Bench(fail(error))
+    assert bench.deliver() == Failed(Failure.OPERATION_RAISED, type(error).__name__)
+    assert (bench.record().owner, bench.record().last_error) == (None, type(error).__name__)
+    assert bench.record().life.runs == 1
+    assert bench.events.traces[0].error is error
+
+
+@pytest.mark.parametrize("error", ENDS_NO_PROCESS, ids=lambda error: type(error).__name__)
+def test_an_answer_whose_own_code_raises_is_omitted_since_the_effect_has_happened(error: BaseException) -> None:
+    class Odd(dict[str, object]):
+        def items(self) -> Any:
+            raise error
+
+    bench = Bench(lambda job, attempt: Odd())
+    assert bench.deliver() == Executed(Answer("null", f"unserializable: {type(error).__name__}"))
+
+
+def test_an_interrupt_propagates_while_the_answer_is_encoded_too() -> None:
+    class Slow(dict[str, object]):
+        def items(self) -> Any:
+            raise KeyboardInterrupt
+
+    bench = Bench(lambda job, attempt: Slow(), ends_process=lambda error: True)
+    with pytest.raises(KeyboardInterrupt):
+        bench.deliver()
+    assert bench.store.calls == {"claim": 1}
+
+
+def test_a_permanent_error_whose_own_code_raises_is_a_rejection() -> None:
+    class OddPermanentError(PermanentError):
+        @property
+        def code(self) -> str:
+            raise asyncio.CancelledError
+
+        @code.setter
+        def code(self, code: str) -> None: ...
+
+    assert Bench(fail(OddPermanentError("a"))).deliver() == Rejected("OddPermanentError", "", "OddPermanentError", 1)
+
+
 def test_an_interrupt_propagates_and_leaves_the_lease_to_lapse() -> None:
-    bench = Bench(fail(KeyboardInterrupt()))
+    bench = Bench(fail(KeyboardInterrupt()), ends_process=lambda error: isinstance(error, KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         bench.deliver()
     assert bench.record().owner == "run-1"

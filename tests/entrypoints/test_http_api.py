@@ -1,5 +1,6 @@
 """The HTTP door in Lambda: one effect a key and caller, the same answer every time, and nobody else's."""
 
+import asyncio
 import json
 import re
 from base64 import b64encode
@@ -519,3 +520,13 @@ def test_settings_and_problems_are_in_the_page_and_its_links_lead_somewhere() ->
         assert f"| `{name}` |" in page
     for problem in PROBLEMS:
         assert f"| {problem.status} | `{problem.name}` |" in page
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("4111-1111"), GeneratorExit(), KeyboardInterrupt()])
+def test_what_ends_no_process_is_a_failed_job(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        raise error
+
+    door = client(run)
+    assert (door.post().status, door.post().reason) == (500, "operation_raised")
+    assert {line["error_type"] for line in lines(capsys) if line["event"] == "job_failed"} == {type(error).__name__}

@@ -71,11 +71,11 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **environment: str) -> Iterator[Served]:
+def serving(folder: Path, *options: str, code: str = COMMAND, **environment: str) -> Iterator[Served]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "IDEMPOTENCY_"))}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "serve", "--port", "0", *options],
+            [sys.executable, "-c", code, "serve", "--port", "0", *options],
             cwd=folder,
             env=kept | {"PYTHONPATH": str(ROOT / "src")} | environment,
             stdout=log,
@@ -274,3 +274,27 @@ def test_no_request_made_from_the_document_finds_an_error_of_the_server(
     (generated,) = re.findall(r"(\d+) generated", found.stdout)
     assert int(generated) >= min(EXAMPLES, 50)
     assert served.ask("GET", "/openapi.json")[0] == 200
+
+
+BROKEN = """
+import sys
+import entrypoints.cli.serve as serve
+
+def broken(event, context):
+    raise {kind}("4111-1111")
+
+serve.make_handler = lambda *_: broken
+"""
+
+
+@pytest.mark.parametrize("kind", ["ValueError", "KeyboardInterrupt", "GeneratorExit", "SystemExit"])
+def test_a_handler_that_breaks_is_answered_and_its_text_is_told_nowhere(tmp_path: Path, kind: str) -> None:
+    with serving(tmp_path, code=BROKEN.format(kind=kind) + COMMAND) as served:
+        status, _, body = served.post()
+        assert (status, body["reason"]) == (500, "unexpected")
+        assert served.post()[0] == 500
+        served.process.kill()
+        assert served.process.stderr is not None
+        log = (tmp_path / "log").read_text() + served.process.stderr.read()
+    assert "4111-1111" not in log
+    assert f"onejob: a request failed: {kind} < " in log or kind == "SystemExit"

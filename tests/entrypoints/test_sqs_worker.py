@@ -1,6 +1,8 @@
 """The Lambda door on real SQS and DynamoDB (emulated): messages in, effects once, every message accounted for."""
 
+import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -24,7 +26,7 @@ from domain.job_factory import JobFactory
 from domain.operation import Operations
 from entrypoints import sqs_worker
 from entrypoints.emulator.launcher import Emulator
-from tests.support.aws import TABLE, emulated, item
+from tests.support.aws import TABLE, emulated, in_process, item
 from tests.support.aws_faults import aws_requests
 from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
@@ -234,3 +236,40 @@ def test_an_event_that_is_no_sqs_batch_is_a_clear_error_and_never_an_empty_succe
         handle = handler(known=operations())
         with pytest.raises(NotAnSqsBatchError):
             handle(wrong, Context())
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("x"), GeneratorExit(), KeyboardInterrupt()])
+@pytest.mark.parametrize("others", [0, 2])
+def test_what_ends_no_process_is_a_failure_of_its_job_and_not_of_the_invocation(
+    error: BaseException, others: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id == "job-001":
+            raise error
+        return None
+
+    records = [record("m0", JOB), *(record(f"m{each}", f'{{"job_id":"{each}"}}') for each in range(1, others + 1))]
+    with in_process():
+        handle = handler(run)
+        assert handle(event(*records), Context()) == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
+        assert item(key("job-001"))["last_error"] == type(error).__name__
+    (failed,) = (line for line in logs(capsys) if line["event"] == "job_failed")
+    assert (failed["reason"], failed["error_type"]) == ("operation_raised", type(error).__name__)
+
+
+def test_ctrl_c_ends_the_invocation_and_leaves_the_job_to_its_lease() -> None:
+    def run(job: Job, attempt: Attempt) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return None
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with in_process():
+            handle = handler(run)
+            with pytest.raises(KeyboardInterrupt):
+                handle(event(record("m", JOB)), Context())
+            assert "last_error" not in item(key("job-001"))
+            assert item(key("job-001"))["owner"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

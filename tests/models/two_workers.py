@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from greenlet import GreenletExit
+
 from adapters.memory import MemoryIdempotencyStore
 from domain.attempt import Attempt
 from domain.delivery import Delivery
@@ -68,6 +70,7 @@ class TwoWorkers:
                 jitter=lambda: 0.0,
                 max_attempts=WORKERS * DELIVERIES + 1,
                 margin=timedelta(seconds=5),
+                ends_process=lambda error: isinstance(error, GreenletExit),
             )
             for number in range(WORKERS)
         ]

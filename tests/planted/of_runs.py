@@ -75,4 +75,9 @@ NEAR: Final = (
     # an old copy that is believed
     Near(simulated("an old copy in progress is believed"), (f"{_SERVICE}::test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old",)),
     Near(Bug("a mismatch of an old copy is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch() if record is not None and record.is_held:\n"), (f"{_SERVICE}::test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing",)),
+    # what ends no process is a failure of its job
+    Near(simulated("SystemExit ends the worker"), (f"{_SERVICE}::test_sys_exit_inside_an_operation_is_a_failed_attempt",)),
+    Near(simulated("a cancellation ends the worker"), (f"{_SERVICE}::test_what_ends_no_process_is_a_failed_attempt_whatever_it_is",)),
+    Near(simulated("an interrupted attempt is released"), (f"{_SERVICE}::test_a_signal_ends_the_process_whatever_it_raises",)),
+    Near(Bug("an answer whose code raises loses the run", SERVICE, "            return Answer(\"null\", f\"unserializable: {type(error).__name__}\")\n", "            raise\n"), (f"{_SERVICE}::test_an_answer_whose_own_code_raises_is_omitted_since_the_effect_has_happened",)),
 )  # fmt: skip

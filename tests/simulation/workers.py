@@ -1,8 +1,12 @@
 """A process with the real domain in it: its clock, its store, its operation, and where it may be killed."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
+
+from greenlet import GreenletExit
 
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
@@ -32,13 +36,22 @@ from tests.simulation.plan import (
 )
 from tests.simulation.sqs import SentMessage, SimulatedQueue
 from tests.simulation.store import WorkerStore
-from tests.simulation.world import Process, World, moment
+from tests.simulation.world import Process, Violation, World, moment
 
 NAMESPACE = "sim"
 
 
 class Interrupted(BaseException):
-    """What no operation should raise, and some do: the like of KeyboardInterrupt."""
+    """What a signal raises, such as Ctrl-C, while an operation runs."""
+
+
+ENDS_NO_PROCESS: Final = (SystemExit, CancelledError, GeneratorExit, KeyboardInterrupt)
+"""What an operation may raise by itself: no `Exception`, and a failure of its job like any other."""
+
+
+def ends_process(error: BaseException) -> bool:
+    """An interrupt; and what ends the simulated process, or the run."""
+    return isinstance(error, Interrupted | GreenletExit | Violation)
 
 
 @dataclass(slots=True)
@@ -127,6 +140,7 @@ class Worker(Process):
             jitter=self.world.chance.random,
             max_attempts=MAX_ATTEMPTS,
             margin=timedelta(seconds=MARGIN),
+            ends_process=ends_process,
             **options,  # type: ignore[arg-type]
         )
 
@@ -233,8 +247,9 @@ class Worker(Process):
                 self.world.pause(max(0, int((attempt.deadline - self.clock.now()).total_seconds()) + MARGIN - 3))
             case "exits_once" if attempt.number == 1:
                 self.oracle.faults["exited"] += 1
-                seen.raised = SystemExit.__name__
-                raise SystemExit(1)
+                kind = ENDS_NO_PROCESS[planned.failures - 1 + 2 * planned.careful]
+                seen.raised = kind.__name__
+                raise kind
             case "interrupted_once" if attempt.number == 1:
                 self.oracle.faults["interrupted"] += 1
                 seen.interrupted = True

@@ -13,7 +13,7 @@ from domain.life import Life
 from domain.ports.store import IdempotencyStore
 from domain.record import Claim, ClaimAnswer, Record
 
-type Fault = Literal["fails", "landed", "ok"] | Exception
+type Fault = Literal["fails", "landed", "ok"] | BaseException
 """`fails`: nothing was written. `landed`: it was, and the answer is lost."""
 
 
@@ -50,7 +50,7 @@ class FaultyStore:
         self.calls[name] += 1
         plan = self._faults.get(name, [])
         fault = plan.pop(0) if plan else "ok"
-        if isinstance(fault, Exception):
+        if isinstance(fault, BaseException):
             raise fault
         if fault == "fails":
             raise StoreUnavailableError(f"{name}: told to fail")

@@ -19,6 +19,7 @@ from adapters.system import SystemClock
 from adapters.threads.pool import ThreadPool
 from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.operation import OperationFunction
+from domain.service import no_signal
 from tests.support.jobs import answer_ok
 from tests.support.sqs import RecordedPollEvents, Worker, event
 
@@ -84,8 +85,9 @@ class Poller:
         concurrency: int = 10,
         threads: Threads = SYSTEM_THREADS,
         longest: timedelta | None = None,
+        ends_process: Callable[[BaseException], bool] = no_signal,
     ) -> None:
-        self.behind = Worker(run, threads=1)
+        self.behind = Worker(run, threads=1, ends_process=ends_process)
         self.queue = MemoryQueue()
         self.events = RecordedPollEvents()
         clock = SystemClock()

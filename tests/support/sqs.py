@@ -19,7 +19,7 @@ from domain.operation import OperationFunction
 from domain.outcome import Rejected
 from domain.ports.clock import Clock
 from domain.record import Record
-from domain.service import JobService
+from domain.service import JobService, no_signal
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
 from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, operations
@@ -187,7 +187,14 @@ class Ended:
 class Worker:
     """The batch code over the real domain and the memory store; runs are remembered in order."""
 
-    def __init__(self, run: OperationFunction = answer_ok, *, threads: int = 0, max_attempts: int = 5) -> None:
+    def __init__(
+        self,
+        run: OperationFunction = answer_ok,
+        *,
+        threads: int = 0,
+        max_attempts: int = 5,
+        ends_process: Callable[[BaseException], bool] = no_signal,
+    ) -> None:
         """With `threads`, lanes run side by side and the clock is the real one: threads wait in real time."""
         self.runs: list[str] = []
         self.clock = FakeClock()
@@ -211,6 +218,7 @@ class Worker:
             jitter=lambda: 0.0,
             max_attempts=max_attempts,
             margin=timedelta(seconds=5),
+            ends_process=ends_process,
         )
         self.batches = SqsBatchProcessor(
             factory=JobFactory("test", known),

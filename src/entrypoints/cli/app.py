@@ -20,9 +20,11 @@ from entrypoints.cli.purge_app import purge
 from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.serve_app import serve
 from entrypoints.cli.work_app import work
+from entrypoints.edge import install_hooks, tell
 from entrypoints.settings import Backend
 
 TERMINATED = 143
+UNEXPECTED = 1
 
 app = typer.Typer(
     help="Run each job's effect once on AWS: SQS, Lambda and DynamoDB.",
@@ -181,10 +183,19 @@ def main() -> None:
     """The entry of the `onejob` command. SIGTERM, and a terminal that is closed, end it as Ctrl-C does: nothing is
     left running.
     """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        install_handler(signal.SIGINT, signal.default_int_handler)
     install_handler(signal.SIGTERM, _terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         install_handler(signal.SIGHUP, _terminated)
-    app()
+    install_hooks()
+    try:
+        app()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        tell("unexpected error", error)
+        sys.exit(UNEXPECTED)
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:

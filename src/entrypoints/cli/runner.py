@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from threading import Semaphore, Thread
 from typing import Final
 
+from adapters.error_place import described
 from adapters.job_lines import Line, UnreadableFileError
 from domain.backoff import backoff
 from domain.delivery import Delivery
@@ -323,5 +324,5 @@ class JobFileRunner:
         except UnreadableFileError as unreadable:
             error = unreadable
         except Exception as unforeseen:
-            error = UnreadableFileError(f"{type(unforeseen).__name__}: {unforeseen}")
+            error = UnreadableFileError(described(unforeseen))
         self._inbox.put(_Ended(error))

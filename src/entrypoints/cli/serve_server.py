@@ -3,28 +3,32 @@
 import time
 from base64 import b64encode
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import current_thread, main_thread
 from typing import Any, Final
 from uuid import uuid4
 
-from adapters.http.problems import BAD_REQUEST, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
+from adapters.http.problems import BAD_REQUEST, FAILED, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
+from entrypoints.bounded_server import BoundedRequest, BoundedServer
+from entrypoints.edge import tell
 from entrypoints.http_api import Handler
 
 HOST: Final = "127.0.0.1"
 LONGEST_REQUEST: Final = 6 * 1024 * 1024
 """Lambda takes no more."""
 SLOWEST_CLIENT_SECONDS: Final = 10
+"""So long a request may take to arrive, all of it."""
+MOST_CONNECTIONS: Final = 64
 
 
-class DoorServer(ThreadingHTTPServer):
-    """On the loopback interface, a thread a request. Raises `OSError` where the port cannot be had."""
+class DoorServer(BoundedServer):
+    """On the loopback interface, each request in a thread. Raises `OSError` where the port cannot be had."""
 
     daemon_threads = False  # what runs is finished
     handle: Handler
     timeout_ms: int
 
     def __init__(self, port: int, handle: Handler, timeout: timedelta) -> None:
-        super().__init__((HOST, port), DoorRequest)
+        super().__init__((HOST, port), DoorRequest, MOST_CONNECTIONS)
         self.handle = handle
         self.timeout_ms = int(timeout.total_seconds() * 1000)
 
@@ -33,28 +37,33 @@ class DoorServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}"
 
 
-class DoorRequest(BaseHTTPRequestHandler):
+class DoorRequest(BoundedRequest):
     """One request, as a function URL would hand it to Lambda; the connection ends with it."""
 
     server: DoorServer
-    timeout = SLOWEST_CLIENT_SECONDS
-    server_version = "onejob"
-    sys_version = ""
+    seconds = SLOWEST_CLIENT_SECONDS
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):
             return self._answer
         raise AttributeError(name)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """The handler logs."""
-
     def _answer(self) -> None:
         try:
             self._refuse_others_pages()
-            answer = self.server.handle(self._event(), LocalContext(self.server.timeout_ms))
+            event = self._event()
+            if not self.has_arrived():
+                return
+            answer = self.server.handle(event, LocalContext(self.server.timeout_ms))
         except HttpProblemError as problem:
             reply = problem_reply(problem)
+            headers = {"Content-Type": reply.media_type, **reply.headers}
+            answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                raise
+            tell("a request failed", error)
+            reply = problem_reply(HttpProblemError(FAILED, "unexpected"))
             headers = {"Content-Type": reply.media_type, **reply.headers}
             answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
         body = answer["body"].encode()
@@ -100,7 +109,10 @@ class DoorRequest(BaseHTTPRequestHandler):
             raise HttpProblemError(BAD_REQUEST, "no_length", "Content-Length: expected number of bytes")
         if len(length) > len(str(LONGEST_REQUEST)) or int(length) > LONGEST_REQUEST:
             raise HttpProblemError(TOO_LARGE)
-        body = self.rfile.read(int(length))
+        try:
+            body = self.rfile.read(int(length))
+        except OSError:  # too slow, or gone
+            raise HttpProblemError(BAD_REQUEST, "cut_off", "the body did not arrive in time") from None
         if len(body) < int(length):
             raise HttpProblemError(BAD_REQUEST, "cut_off", "the body ended before its Content-Length")
         return body

@@ -1,6 +1,7 @@
 """A batch from event to answer: every outcome's message, lanes, and the deadline."""
 
 import json
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -180,7 +181,7 @@ def test_when_all_fail_nothing_is_raised() -> None:
 
 
 def test_the_lease_outlasts_the_invocation_by_the_grace() -> None:
-    worker = Worker(failing("1", error=KeyboardInterrupt()))
+    worker = Worker(failing("1", error=KeyboardInterrupt()), ends_process=lambda error: True)
     end = worker.clock.now() + timedelta(seconds=30)
     with pytest.raises(KeyboardInterrupt):
         worker.handle(record("a", body()), seconds=30)
@@ -449,6 +450,18 @@ def test_a_deletion_that_fails_is_told() -> None:
     assert invocation.answers == [[]]
 
 
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("error", [CancelledError("x"), GeneratorExit(), KeyboardInterrupt(), SystemExit(1)])
+def test_what_ends_no_process_fails_its_own_message(error: BaseException, number: int, threads: int) -> None:
+    worker = Worker(failing("1", error=error), threads=threads)
+    assert worker.handle(*(record(f"m{each}", body(str(each))) for each in range(1, number + 1))) == ["m1"]
+    assert worker.queue.timeouts == {"m1": 5}
+    failed = worker.record_of("1")
+    assert failed is not None
+    assert (failed.owner, failed.last_error, failed.life.runs) == (None, type(error).__name__, 1)
+
+
 def test_an_interrupt_is_raised_again_after_everything_else_is_settled() -> None:
     def run(job: Job, attempt: Attempt) -> object:
         if job.job_id == "2":
@@ -457,7 +470,7 @@ def test_an_interrupt_is_raised_again_after_everything_else_is_settled() -> None
             raise OSError
         return None
 
-    worker = Worker(run)
+    worker = Worker(run, ends_process=lambda error: isinstance(error, KeyboardInterrupt))
     records = [
         record("a", body("1")),
         record("b", body("2")),

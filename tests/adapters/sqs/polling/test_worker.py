@@ -1,5 +1,6 @@
 """A worker that polls: what it takes, that a long job holds up nobody, and what becomes of messages when it stops."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from threading import Event, Thread
@@ -250,8 +251,19 @@ def exits(raised: BaseException) -> Callable[[Job, Attempt], object]:
     return run
 
 
-def test_what_is_no_exception_leaves_its_message_and_takes_no_thread_away() -> None:
-    with polling(Poller(exits(KeyboardInterrupt()), concurrency=2)) as poller:
+@pytest.mark.parametrize("error", [CancelledError(), GeneratorExit(), KeyboardInterrupt(), SystemExit(1)])
+def test_what_ends_no_process_is_a_failure_of_its_job(error: BaseException) -> None:
+    with polling(Poller(exits(error), concurrency=2)) as poller:
+        poller.queue.send(record("m1", body(1)), record("m2", body(2)))
+        until(lambda: poller.given_back == {"m1": 5} and poller.queue.deleted == ["m2"])
+        failed = poller.behind.record_of("1")
+        assert failed is not None
+        assert (failed.owner, failed.last_error) == (None, type(error).__name__)
+        assert poller.events.broken == []
+
+
+def test_what_a_signal_raises_leaves_its_message_and_takes_no_thread_away() -> None:
+    with polling(Poller(exits(KeyboardInterrupt()), concurrency=2, ends_process=lambda error: True)) as poller:
         poller.queue.send(record("m1", body(1), group="g"), record("behind", body(2), group="g"))
         until(lambda: poller.events.broken == [(["m1"], "KeyboardInterrupt")])
         poller.queue.send(record("m3", body(3), group="h"))
