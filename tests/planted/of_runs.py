@@ -75,4 +75,6 @@ NEAR: Final = (
     # an old copy that is believed
     Near(simulated("an old copy in progress is believed"), (f"{_SERVICE}::test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old",)),
     Near(Bug("a mismatch of an old copy is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch() if record is not None and record.is_held:\n"), (f"{_SERVICE}::test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing",)),
+    # a store whose client raises what nobody knows
+    Near(simulated("an error of unknown class is no answer that may have landed"), (f"{_SERVICE}::test_whatever_a_store_raises_after_the_effect_may_have_landed_and_is_asked_again[error0]",)),
 )  # fmt: skip
