@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from adapters.aws import call, check_sent
 from adapters.sqs.job_size import MAX_JOB_BYTES, check_job_size
+from adapters.sqs.queue import REFUSALS, error_name
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -50,9 +50,8 @@ class SqsJobSender:
         if self.queue_url.endswith(".fifo"):
             options = {"MessageGroupId": group, "MessageDeduplicationId": self.new_id()}
         try:
-            self.client().send_message(QueueUrl=self.queue_url, MessageBody=body, **options)
-        except ClientError as error:
-            return str(error.response["Error"]["Code"])
-        except (BotoCoreError, ValueError) as error:  # the last for an endpoint that is no URL
-            return type(error).__name__
+            answer = call(lambda: self.client().send_message(QueueUrl=self.queue_url, MessageBody=body, **options))
+            check_sent("SendMessage", body, answer)
+        except REFUSALS as error:
+            return error_name(error)
         return None
