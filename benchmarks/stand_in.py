@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from threading import Thread
+from zlib import crc32
 
 from benchmarks.table import Table
 
@@ -66,7 +67,7 @@ def _talk(connection: socket.socket, table: Table, latency: float) -> None:
             content = json.dumps(body, separators=(",", ":")).encode()
             head = (
                 f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/x-amz-json-1.0\r\n"
-                f"x-amzn-RequestId: 1\r\nContent-Length: {len(content)}\r\n\r\n"
+                f"x-amzn-RequestId: 1\r\nx-amz-crc32: {crc32(content)}\r\nContent-Length: {len(content)}\r\n\r\n"
             )
             time.sleep(max(0.0, began + latency - time.perf_counter()))
             connection.sendall(head.encode() + content)

@@ -70,16 +70,22 @@ class Table:
         else:
             self.items.pop(key, None)
         wanted = {"ALL_OLD": old, "ALL_NEW": new}.get(body.get("ReturnValues", "NONE"))
-        return 200, {"Attributes": wanted} if wanted else {}
+        return 200, _with_capacity({"Attributes": wanted} if wanted else {}, body)
 
     def _read(self, body: Body) -> Body:
         item = self.items.get(body["Key"]["id"]["S"], {})
         blocks = max(1, ceil(size(item) / 4096))
         self.ledger.read_units += blocks if body.get("ConsistentRead") else blocks / 2
-        return {"Item": item} if item else {}
+        return _with_capacity({"Item": item} if item else {}, body)
 
     def _bill(self, old: Item, new: Item) -> None:
         """A refused write costs as one that lands."""
         largest = max(size(old), size(new))
         self.ledger.largest_item = max(self.ledger.largest_item, largest)
         self.ledger.write_units += max(1, ceil(largest / 1024))
+
+
+def _with_capacity(answer: Body, body: Body) -> Body:
+    if body.get("ReturnConsumedCapacity", "NONE") == "NONE":
+        return answer
+    return {**answer, "ConsumedCapacity": {"TableName": body["TableName"], "CapacityUnits": 1.0}}

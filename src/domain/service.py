@@ -331,16 +331,23 @@ class JobService:
         return outcome
 
     def _ask[T](self, question: Callable[[], T], last_try: timedelta | None, tries: int | None = None) -> T:
-        """Ask the store, again after a jittered pause while tries and time allow."""
+        """Ask the store, again after a jittered pause while tries and time allow.
+
+        Whatever it raises beside `LeaseLostError` is no answer, and may have landed.
+        """
         tried = 0
         while True:
             try:
                 return question()
-            except StoreUnavailableError:
+            except LeaseLostError:
+                raise
+            except Exception as error:
                 tried += 1
                 pause = backoff(tried, FIRST_PAUSE, LONGEST_PAUSE, self.jitter)
                 if tried == tries or (last_try is not None and self.clock.monotonic() + pause > last_try):
-                    raise
+                    if isinstance(error, StoreUnavailableError):
+                        raise
+                    raise StoreUnavailableError(type(error).__name__) from error
                 self.clock.sleep(pause)
 
     def _note_unverified(self, job: Job, verified: bool) -> None:

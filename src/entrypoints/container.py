@@ -80,12 +80,11 @@ def memory_store(settings: Settings, clock: Clock) -> "MemoryIdempotencyStore":
 
 def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
     """For production: one client, made now."""
-    import boto3
-
+    from adapters.aws import client
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 
-    client = boto3.client("dynamodb", config=sdk_config(settings))
-    return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=client)
+    made = client("dynamodb", config=sdk_config(settings))
+    return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=made)
 
 
 def dynamodb_store(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> IdempotencyStore:
@@ -161,29 +160,29 @@ def thread_crew(settings: Settings, clock: Clock, events: "PowertoolsTelemetry",
 
 def sqs_queue(settings: Settings, threads: Threads) -> Queue:
     """The client is made when a batch first needs it."""
-    import boto3
-
+    from adapters.aws import client
     from adapters.sqs.queue import SqsQueue
 
-    def make_client() -> "SQSClient":
-        return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
+    return SqsQueue(
+        lambda: client("sqs", config=sdk_config(settings, SQS_TRIES)), settings.dead_letter_queue_url, threads
+    )
 
-    return SqsQueue(make_client, settings.dead_letter_queue_url, threads)
 
-
-def job_sender(settings: Settings, http_settings: HttpSettings) -> "JobSender | None":
-    """None without `JOBS_QUEUE_URL`. The client is made when a job is first sent."""
+def job_sender(settings: Settings, http_settings: HttpSettings, threads: Threads) -> "JobSender | None":
+    """None without `JOBS_QUEUE_URL`. One client is made, when a job is first sent: threads may send side by side."""
     if http_settings.jobs_queue_url is None:
         return None
-    import boto3
-
+    from adapters.aws import client
     from adapters.sqs.job_sender import SqsJobSender
 
-    @cache
-    def client() -> "SQSClient":
-        return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
+    lock, made = threads.lock(), cache(lambda: client("sqs", config=sdk_config(settings, SQS_TRIES)))
 
-    return SqsJobSender(client, http_settings.jobs_queue_url, new_id)
+    def one_client() -> "SQSClient":
+        with lock:
+            sqs: SQSClient = made()
+            return sqs
+
+    return SqsJobSender(one_client, http_settings.jobs_queue_url, new_id)
 
 
 def http_door(http_settings: HttpSettings, **parts: Any) -> "HttpDoor":
@@ -267,7 +266,7 @@ class Container(DeclarativeContainer):
         grace=settings.provided.lease_grace,
     )
     http_settings: Provider[HttpSettings] = Singleton(HttpSettings.from_environment, Callable(lambda: os.environ))
-    sender: Provider["JobSender | None"] = Singleton(job_sender, settings, http_settings)
+    sender: Provider["JobSender | None"] = Singleton(job_sender, settings, http_settings, threads)
     http_door: Provider["HttpDoor"] = Singleton(
         http_door,
         http_settings,

@@ -109,12 +109,13 @@ def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:
 
 
 def _receiver(options: PollOptions, settings: Settings) -> SqsReceiver:
-    import boto3
     from botocore.config import Config
 
+    from adapters.aws import client
+
     patient = Config(read_timeout=int(options.poll.total_seconds()) + ANSWER_SECONDS)
-    client = boto3.client("sqs", config=sdk_config(settings, SQS_TRIES).merge(patient))
-    return SqsReceiver(client, options.queue_url, visibility=options.visibility, poll=options.poll)
+    made = client("sqs", config=sdk_config(settings, SQS_TRIES).merge(patient))
+    return SqsReceiver(made, options.queue_url, visibility=options.visibility, poll=options.poll)
 
 
 def _telemetry(settings: Settings) -> WorkerTelemetry:

@@ -825,3 +825,29 @@ def test_a_lease_that_lapses_while_the_heartbeat_is_waited_for_is_not_run() -> N
     outcome = service.process(JOB, lease=LEASE, deadline=None, delivery=REDELIVERED)
     assert outcome == Failed(Failure.LEASE_LOST)
     assert not bench.runs
+
+
+@pytest.mark.parametrize("error", [RuntimeError("refresh"), OSError(5, "token"), KeyError("x")])
+def test_whatever_a_store_raises_after_the_effect_may_have_landed_and_is_asked_again(error: Exception) -> None:
+    bench = Bench(complete=[error, error, error, error, error])
+    assert isinstance(bench.deliver(), Executed)
+    assert len(bench.runs) == 1
+
+
+@pytest.mark.parametrize("name", ["claim", "release", "complete"])
+def test_a_store_that_never_stops_raising_what_nobody_knows_cannot_answer(name: str) -> None:
+    def fails(_job: Job, _attempt: Attempt) -> object:
+        raise ValueError
+
+    faults: dict[str, Any] = {name: [RuntimeError("secret")] * 1000}
+    bench = Bench(fails if name == "release" else answer_ok, **faults)
+    outcome = bench.deliver()
+    wanted = {
+        "claim": Failed(Failure.STORE_UNAVAILABLE, "StoreUnavailableError"),
+        "complete": Failed(Failure.COMPLETION_LOST, "StoreUnavailableError"),
+        "release": Failed(Failure.OPERATION_RAISED, "ValueError"),
+    }
+    assert outcome == wanted[name]
+    assert len(bench.runs) == (0 if name == "claim" else 1)
+    told = bench.events.failed_releases[-1] if name == "release" else bench.events.traces[-1].error
+    assert str(told) == "RuntimeError"

@@ -80,4 +80,6 @@ NEAR: Final = (
     Near(simulated("a cancellation ends the worker"), (f"{_SERVICE}::test_what_ends_no_process_is_a_failed_attempt_whatever_it_is",)),
     Near(simulated("an interrupted attempt is released"), (f"{_SERVICE}::test_a_signal_ends_the_process_whatever_it_raises",)),
     Near(Bug("an answer whose code raises loses the run", SERVICE, "            return Answer(\"null\", f\"unserializable: {type(error).__name__}\")\n", "            raise\n"), (f"{_SERVICE}::test_an_answer_whose_own_code_raises_is_omitted_since_the_effect_has_happened",)),
+    # a store whose client raises what nobody knows
+    Near(simulated("an error of unknown class is no answer that may have landed"), (f"{_SERVICE}::test_whatever_a_store_raises_after_the_effect_may_have_landed_and_is_asked_again[error0]",)),
 )  # fmt: skip

@@ -8,6 +8,8 @@ from tests.simulation.planted import EXPRESSIONS, GROUP_COMMIT, LIFE, RECORD, RO
 IDENTITY: Final = "domain/identity.py"
 DYNAMODB: Final = "adapters/powertools/store.py"
 DYNAMODB_LAYER: Final = "adapters/powertools/layer.py"
+AWS: Final = "adapters/aws.py"
+QUEUE: Final = "adapters/sqs/queue.py"
 SCRIPTS: Final = "adapters/valkey/scripts.py"
 VALKEY: Final = "adapters/valkey/store.py"
 VALKEY_ADMIN: Final = "adapters/valkey/admin.py"
@@ -28,6 +30,7 @@ _EVIDENCE: Final = "tests/adapters/valkey/test_evidence.py"
 _JOB: Final = "tests/domain/test_job.py"
 _JUDGE: Final = "tests/domain/test_judge.py"
 _CONTRACT: Final = "tests/contract/test_idempotency_store.py"
+_AWS: Final = "tests/adapters/test_aws.py"
 _ADMIN: Final = "tests/contract/test_store_admin.py"
 
 _SCHEMES: Final = f"{_CONTRACT}::test_a_scheme_is_the_whole_name_before_the_colon"
@@ -154,4 +157,13 @@ NEAR: Final = (
     Near(Bug("bare decorator: a second configuration is taken for the first", DYNAMODB_LAYER, "        if different := [name for name, value in told.items() if value != self._configured_with[name]]:\n", "        if different := list[str]():\n"), (f"{_BARE}::test_a_second_function_with_another_configuration_is_refused_and_told_what_to_do[event_key_jmespath]",)),
     Near(Bug("bare decorator: half of a configuration stays", DYNAMODB_LAYER, "                    self.configured = False  # or the next call would go on with half of it\n", ""), (f"{_BARE}::test_a_first_configuration_that_is_refused_is_no_configuration",)),
     Near(Bug("bare decorator: the last thread's prefix is everyone's", DYNAMODB_LAYER, "        return self._prefix.get(self._last_prefix)\n", "        return self._last_prefix\n"), (f"{_BARE}::test_functions_side_by_side_on_one_layer_keep_their_own_keys",)),
+    # what answers in the place of AWS
+    Near(Bug("AWS: whatever answers 200 is believed", AWS, "    if not headers.get(_REQUEST_ID):\n", "    if False:\n"), (f"{_AWS}::test_nothing_counts_as_done_by_a_queue_that_anything_answers_for[{{}}]",)),
+    Near(Bug("AWS: an answer of DynamoDB is believed without its checksum", AWS, "headers.get(_CHECKSUM) != str(crc32(http_response.content))", "headers.get(_CHECKSUM) == \"\""), (f"{_AWS}::test_a_store_that_anything_answers_for_cannot_answer[{{}}-True]",)),
+    Near(Bug("AWS: a message without an id is sent", AWS, "    if not isinstance(message_id, str) or not message_id:\n", "    if False:\n"), (f"{_AWS}::test_a_message_counts_as_sent_only_with_its_id_and_its_digest[answer0]",)),
+    Near(Bug("AWS: another body's digest is a message's", AWS, "!= digest:\n", "== \"\":\n"), (f"{_AWS}::test_a_message_counts_as_sent_only_with_its_id_and_its_digest[answer2]",)),
+    Near(Bug("AWS: what botocore does not name passes through", AWS, "    except Exception as error:\n        raise CallFailedError(", "    except ZeroDivisionError as error:\n        raise CallFailedError("), (f"{_AWS}::test_its_errors_are_those_of_botocore_and_can_be_pickled",)),
+    Near(Bug("SQS: an entry that the answer does not name is done", QUEUE, "        if str(number) in codes or str(number) not in landed\n", "        if str(number) in codes\n"), (f"{_AWS}::test_entries_that_a_batch_does_not_name_have_failed",)),
+    Near(Bug("DynamoDB: a claim without the old item is a new job's", DYNAMODB_LAYER, "        if \"Attributes\" not in answer and \"ConsumedCapacity\" in answer:\n", "        if not answer.get(\"Attributes\"):\n"), (f"{_AWS}::test_a_claim_without_the_old_item_is_asked_again_and_is_the_attempt_that_it_is[answer0]",)),
+    Near(Bug("DynamoDB: any item is the one that was asked for", DYNAMODB_LAYER, "any(item.get(name) != part for name, part in key.items())", "False"), (f"{_AWS}::test_a_consistent_read_that_shows_nothing_of_the_table_cannot_answer[answer2]",)),
 )  # fmt: skip

@@ -42,6 +42,7 @@ EXPECTED: Final = {
         *("Rejected unknown_operation", "Rejected not_json", "Rejected stale", "test event"),
     ),
     "faults": (
+        "of unknown class",
         *(
             "throttled",
             "lost",

@@ -12,6 +12,7 @@ from domain.lease import Lease
 from domain.record import Claim
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.plan import PlannedJob
+from tests.simulation.store import UnknownFaultError
 from tests.simulation.threads import GreenThreads
 from tests.simulation.workers import Shared, Worker
 
@@ -71,7 +72,7 @@ class BeatingWorker(Worker):
             seen.renewal_refused = True
             seen.was_refused_late = self.oracle.tries.are_used_up("release", claim.owner, self.clock.now(), beats=True)
             raise
-        except StoreUnavailableError:
+        except (StoreUnavailableError, UnknownFaultError):
             seen.renewal_failed, seen.failed_at = True, self.world.now
             raise
         self.oracle.faults["renewed"] += 1

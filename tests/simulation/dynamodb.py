@@ -38,9 +38,16 @@ class DynamoDBDouble:
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
 
-    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = False) -> dict[str, Any]:  # noqa: N803
+    def get_item(
+        self,
+        *,
+        TableName: str,  # noqa: N803
+        Key: Item,  # noqa: N803
+        ConsistentRead: bool = False,  # noqa: N803
+        ReturnConsumedCapacity: str = "NONE",  # noqa: N803
+    ) -> dict[str, Any]:
         found = self.items.get(Key["id"]["S"])
-        return {} if found is None else {"Item": deepcopy(found)}
+        return _told(found, "Item", TableName, ReturnConsumedCapacity)
 
     def update_item(
         self,
@@ -53,6 +60,7 @@ class DynamoDBDouble:
         ExpressionAttributeValues: Mapping[str, Any],  # noqa: N803
         ReturnValuesOnConditionCheckFailure: str = "NONE",  # noqa: N803
         ReturnValues: str = "NONE",  # noqa: N803
+        ReturnConsumedCapacity: str = "NONE",  # noqa: N803
     ) -> dict[str, Any]:
         names, values = ExpressionAttributeNames, ExpressionAttributeValues
         self._validate(f"{UpdateExpression} {ConditionExpression}", names, values)
@@ -69,7 +77,7 @@ class DynamoDBDouble:
             _refuse("ValidationException", "Item size to update has exceeded the maximum allowed size")
         self.items[key] = new
         told = {"ALL_OLD": old, "ALL_NEW": new}.get(ReturnValues)
-        return {} if told is None else {"Attributes": deepcopy(told)}
+        return _told(told, "Attributes", TableName, ReturnConsumedCapacity)
 
     def delete_item(
         self,
@@ -113,7 +121,7 @@ class DynamoDBDouble:
 def dynamodb_backend(world: World, plan: Plan) -> Backend:
     clock, retention = RequestClock(), timedelta(seconds=plan.retention)
     double = DynamoDBDouble()
-    layer = FencedDynamoDBPersistenceLayer("records", boto3_client=double)  # type: ignore[arg-type]
+    layer = FencedDynamoDBPersistenceLayer("records", boto3_client=double)
 
     def put(record: Record) -> None:
         assert record.lease_until is not None
@@ -131,6 +139,11 @@ def dynamodb_backend(world: World, plan: Plan) -> Backend:
         return DynamoDBStoreAdmin(layer, clock, retention)
 
     return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put, delete, admin)
+
+
+def _told(item: Item | None, name: str, table: str, capacity: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {} if item is None else {name: deepcopy(item)}
+    return answer if capacity == "NONE" else {**answer, "ConsumedCapacity": {"TableName": table, "CapacityUnits": 1.0}}
 
 
 def _refuse(code: str, message: str, **more: Any) -> NoReturn:

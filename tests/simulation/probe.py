@@ -11,7 +11,7 @@ from domain.life import Life
 from domain.operation import Operations
 from domain.record import Acquired, Claim, Record, Status
 from tests.simulation.oracle import Unwatched
-from tests.simulation.store import WorkerStore
+from tests.simulation.store import UnknownFaultError, WorkerStore
 from tests.simulation.tries import Unbounded
 from tests.simulation.workers import NAMESPACE, Shared, Worker
 
@@ -41,7 +41,7 @@ class Probe(Worker):
             self.world.pause(self.world.chance.choice((0, 0, 1, 3, 8)))
             try:
                 self._ask()
-            except (LeaseLostError, StoreUnavailableError):
+            except (LeaseLostError, StoreUnavailableError, UnknownFaultError):
                 continue
 
     def _put_a_stock_record(self) -> None:

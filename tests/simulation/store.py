@@ -19,6 +19,11 @@ from tests.simulation.plan import FAULTS_UNTIL, LONG_RETENTION, STALE_FOR, Plan
 from tests.simulation.spec import Released, Transition
 from tests.simulation.world import Process, World, moment, tick_of
 
+
+class UnknownFaultError(Exception):
+    """What a client raises and nobody says that it does, as from the refresh of its credentials."""
+
+
 type Check = Callable[[Transition], str | None]
 
 
@@ -122,7 +127,7 @@ class WorkerStore:
         self.oracle.tries.asks(name, owner, self.now(), self.tries_until)
         try:
             answer = self._try(name, key, do, check)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, UnknownFaultError):
             self.oracle.tries.failed(name, owner, self.now())
             raise
         self.oracle.tries.answered(name, owner)
@@ -140,7 +145,7 @@ class WorkerStore:
             fault = "cut off from the store"
         if is_cut_off or fault == "throttled" or self._is_down():
             self.oracle.faults["down" if fault in ("ok", "lost", "late") else fault] += 1
-            raise StoreUnavailableError(f"{name}: {fault}")
+            raise self._failure(f"{name}: {fault}")
         if fault == "late":
             self.oracle.faults[fault] += 1
             self._land_later(lambda: self._land(name, key, do, check, asked_at))
@@ -151,10 +156,17 @@ class WorkerStore:
         self.crash_point()
         if fault == "lost":
             self.oracle.faults[fault] += 1
-            raise StoreUnavailableError(f"{name}: landed, the answer is lost")
+            raise self._failure(f"{name}: landed, the answer is lost")
         if isinstance(result, Exception):
             raise result
         return result
+
+    def _failure(self, text: str) -> Exception:
+        """Of a class of the port's in two of three ticks; no draw, so that a seed stays the world that it was."""
+        if self.world.now % 3:
+            return StoreUnavailableError(text)
+        self.oracle.faults["of unknown class"] += 1
+        return UnknownFaultError(text)
 
     def _land_later(self, land: Callable[[], None]) -> None:
         """Whatever becomes of who asked."""

@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
 def test_the_store_sees_no_difference(seed: int, double: Callable[[], Any]) -> None:
     """Random requests of the port, on a few keys; each request of the layer goes to both."""
     chance, clock, run = Random(seed), FakeClock(), uuid4().hex
-    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(double()))  # type: ignore[arg-type]
+    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(double()))
     store = DynamoDBIdempotencyStore(layer, clock, RETENTION)
     claims: list[Claim] = []
     landed = 0
@@ -141,7 +141,7 @@ def test_the_store_sees_no_difference(seed: int, double: Callable[[], Any]) -> N
 def test_nor_does_an_operator(seed: int) -> None:
     """Forgetting, paging and purging: the same answers, the same refusals, the same records left."""
     chance, clock, run = Random(seed), FakeClock(), f"n{uuid4().hex[:10]}"
-    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(DynamoDBDouble(), run))  # type: ignore[arg-type]
+    layer = FencedDynamoDBPersistenceLayer(TABLE, boto3_client=Both(DynamoDBDouble(), run))
     store, admin = DynamoDBIdempotencyStore(layer, clock, RETENTION), DynamoDBStoreAdmin(layer, clock, RETENTION)
     factory = JobFactory(run, operations())
     jobs = [factory.job({"job_id": f"job-{number}"}) for number in range(4)]

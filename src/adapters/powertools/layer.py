@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 from aws_lambda_powertools.utilities.idempotency.config import IdempotencyConfig
@@ -23,6 +23,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from aws_lambda_powertools.utilities.idempotency.persistence.dynamodb import DynamoDBPersistenceLayer
 from botocore.exceptions import ClientError
 
+from adapters.aws import NoEvidenceError, call, require_evidence
 from adapters.powertools import expressions
 from adapters.powertools.record import FencedRecord, life_of, to_ms, whole
 from domain.life import NEW, Life
@@ -45,12 +46,17 @@ class FenceLostError(Exception):
 
 
 class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
-    """Takes what `DynamoDBPersistenceLayer` takes. Errors of the SDK pass through as they are.
+    """Takes what `DynamoDBPersistenceLayer` takes. Errors of the SDK pass through as they are; an answer without
+    evidence is one of them (`NoEvidenceError`).
 
     Also fit for a bare `@idempotent_function`. There the fence travels in a context variable from the claim to
     its end, a claim without a registered Lambda context gets a lease of 15 minutes, and a failed function
     releases its record where the stock layer would delete it. All functions over one layer have one configuration.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        require_evidence(self.client)
 
     def claim_record(self, record: FencedRecord, now: datetime) -> FencedRecord | None:
         """Take the record if it is free at `now`, and count the attempt on `record`. Answers what stood there before.
@@ -77,8 +83,13 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
             raise IdempotencyItemAlreadyExistsError(old_data_record=refused.found) from refused
 
     def _claimed(self, record: FencedRecord, write: expressions.Write) -> FencedRecord | None:
-        item = self._write(record, write, ReturnValues="ALL_OLD").get("Attributes")
-        return self._item_to_data_record(item) if item else None
+        """What stood there. That nothing did is believed only beside what the request cost: an answer without the old
+        item would be taken for a new job's, and its attempt for the first one.
+        """
+        answer = self._asked(record, write, "ALL_OLD", ReturnConsumedCapacity="TOTAL")
+        if "Attributes" not in answer and "ConsumedCapacity" in answer:
+            return None
+        return self._of_key(record.idempotency_key, "UpdateItem", answer.get("Attributes"))
 
     def begin_record(self, record: FencedRecord) -> None:
         """Count a run as `record.life`; nothing changes where another life has begun. Raises `FenceLostError`."""
@@ -122,15 +133,23 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
 
     def find_record(self, idempotency_key: str, *, consistent: bool) -> FencedRecord | None:
         """The record, or None."""
-        answer = self.client.get_item(
-            TableName=self.table_name, Key=self._get_key(idempotency_key), ConsistentRead=consistent
+        answer = call(
+            self.client.get_item,
+            TableName=self.table_name,
+            Key=self._get_key(idempotency_key),
+            ConsistentRead=consistent,
+            **({"ReturnConsumedCapacity": "TOTAL"} if consistent else {}),
         )
-        return self._item_to_data_record(answer["Item"]) if "Item" in answer else None
+        if "Item" in answer:
+            return self._of_key(idempotency_key, "GetItem", answer["Item"])
+        if consistent and "ConsumedCapacity" not in answer:  # a copy of a moment ago decides nothing by its absence
+            raise NoEvidenceError(operation="GetItem", lacks="ConsumedCapacity")
+        return None
 
     def forget_record(self, seen: FencedRecord, expiry: int, *, force: bool) -> FencedRecord:
         """Release what is as it was seen, for another epoch; the record as it then is. Raises `FenceLostError`."""
         write = expressions.forget(seen, expiry, force=force)
-        return self._item_to_data_record(self._write(seen, write, ReturnValues="ALL_NEW")["Attributes"])
+        return self._write(seen, write, "ALL_NEW")
 
     def restart_record(self, seen: FencedRecord) -> None:
         """Begin another life of what is as it was seen. Raises `FenceLostError`."""
@@ -140,7 +159,8 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         """Delete a record whose retention is over; whether it still was."""
         condition = expressions.purge(now)
         try:
-            self.client.delete_item(
+            call(
+                self.client.delete_item,
                 TableName=self.table_name,
                 Key=self._get_key(idempotency_key),
                 ConditionExpression=condition.condition,
@@ -156,7 +176,9 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
     def scan_items(self, after: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
         """A page of the table, read consistently, and the key to go on after; None at the end."""
         start: dict[str, Any] = {} if after is None else {"ExclusiveStartKey": self._get_key(after)}
-        answer = self.client.scan(TableName=self.table_name, Limit=limit, ConsistentRead=True, **start)
+        answer = call(self.client.scan, TableName=self.table_name, Limit=limit, ConsistentRead=True, **start)
+        if "Items" not in answer:
+            raise NoEvidenceError(operation="Scan", lacks="Items")
         last = answer.get("LastEvaluatedKey")
         return answer["Items"], None if last is None else last[self.key_attr]["S"]
 
@@ -164,15 +186,26 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         """What an item says. Raises `KeyError`, `TypeError` or `ValueError` where nobody of ours wrote it."""
         return self._item_to_data_record(item)
 
-    def _write(self, record: FencedRecord, write: expressions.Write, **options: Any) -> Mapping[str, Any]:
+    def _write(
+        self, record: FencedRecord, write: expressions.Write, returns: Literal["ALL_OLD", "ALL_NEW"] = "ALL_OLD"
+    ) -> FencedRecord:
+        """Write what is there already; the item before or after it, which shows that it landed."""
+        answer = self._asked(record, write, returns)
+        return self._of_key(record.idempotency_key, "UpdateItem", answer.get("Attributes"))
+
+    def _asked(
+        self, record: FencedRecord, write: expressions.Write, returns: Literal["ALL_OLD", "ALL_NEW"], **options: Any
+    ) -> Mapping[str, Any]:
         try:
-            return self.client.update_item(
+            return call(
+                self.client.update_item,
                 TableName=self.table_name,
                 Key=self._get_key(record.idempotency_key),
                 UpdateExpression=write.update,
                 ConditionExpression=write.condition,
                 ExpressionAttributeNames=write.names(self._schema),
                 ExpressionAttributeValues=write.values,
+                ReturnValues=returns,
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 **options,
             )
@@ -181,11 +214,18 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
                 raise
             item = error.response.get("Item")  # not every emulator returns it
             found = (
-                self._item_to_data_record(item)
-                if isinstance(item, dict)
+                self._of_key(record.idempotency_key, "UpdateItem", item)
+                if item
                 else self.find_record(record.idempotency_key, consistent=True)
             )
             raise FenceLostError(record, found) from error
+
+    def _of_key(self, idempotency_key: str, operation: str, item: object) -> FencedRecord:
+        """The record in an answer. Raises `NoEvidenceError` where it is not the one that was asked for."""
+        key = self._get_key(idempotency_key)
+        if not isinstance(item, dict) or any(item.get(name) != part for name, part in key.items()):
+            raise NoEvidenceError(operation=operation, lacks="the item")
+        return self._item_to_data_record(item)
 
     @property
     def _schema(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from adapters.aws import CallFailedError, NoEvidenceError
 from adapters.powertools.layer import FenceLostError
 from adapters.powertools.record import FencedRecord, check, from_ms, from_seconds
 from domain.answer import Answer
@@ -48,6 +49,10 @@ def translated(what: object) -> Iterator[None]:
     except ClientError as error:
         code: Any = error.response.get("Error", {}).get("Code", "unknown")
         raise StoreUnavailableError(f"DynamoDB {error.operation_name}: {code}") from error
+    except NoEvidenceError as error:
+        raise StoreUnavailableError(f"DynamoDB {error}") from error
+    except CallFailedError as error:
+        raise StoreUnavailableError(f"DynamoDB: {error}") from error
     except BotoCoreError as error:
         raise StoreUnavailableError(f"DynamoDB: {type(error).__name__}") from error
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

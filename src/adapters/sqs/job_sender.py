@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from adapters.aws import call, check_sent
 from adapters.sqs.groups import group_of, is_fifo
 from adapters.sqs.job_size import MAX_JOB_BYTES, check_job_size
+from adapters.sqs.queue import REFUSALS, error_name
 from domain.job import Job
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ class SqsJobSender:
         if is_fifo(self.queue_url):
             options["MessageDeduplicationId"] = self.new_id()
         try:
-            self.client().send_message(QueueUrl=self.queue_url, MessageBody=body, **options)
-        except ClientError as error:
-            return str(error.response["Error"]["Code"])
-        except (BotoCoreError, ValueError) as error:  # the last for an endpoint that is no URL
-            return type(error).__name__
+            answer = call(lambda: self.client().send_message(QueueUrl=self.queue_url, MessageBody=body, **options))
+            check_sent("SendMessage", body, answer)
+        except REFUSALS as error:
+            return error_name(error)
         return None

@@ -11,12 +11,12 @@ from datetime import datetime
 from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from adapters.aws import call
 from adapters.sqs.dead_letter import ATTRIBUTE, first_sent
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.queue import REFUSALS, error_name, failures
 from adapters.sqs.received import lambda_event
 from domain.errors import InvalidJobError
 from domain.job import Job
@@ -32,7 +32,6 @@ LOOK_SECONDS: Final = 1
 """A long poll asks every server of the queue: an empty answer means that nothing is visible."""
 
 BATCH: Final = 10
-_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,8 @@ class LetterBox:
 
     def _receive(self) -> list[Any]:
         with _translated("ReceiveMessage"):
-            answer = self.client.receive_message(
+            answer = call(
+                self.client.receive_message,
                 QueueUrl=self.url,
                 MaxNumberOfMessages=BATCH,
                 VisibilityTimeout=HOLD_SECONDS,
@@ -131,7 +131,7 @@ class LetterBox:
         """It was sent on."""
         handle = self.held[letter.message.message_id]
         with _translated("DeleteMessage"):
-            self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
+            call(self.client.delete_message, QueueUrl=self.url, ReceiptHandle=handle)
         del self.held[letter.message.message_id]
 
     def put_back(self) -> int:
@@ -140,15 +140,16 @@ class LetterBox:
         handles, self.held = list(self.held.values()), {}
         for batch in batched(handles, BATCH, strict=False):
             try:
-                answer = self.client.change_message_visibility_batch(
+                answer = call(
+                    self.client.change_message_visibility_batch,
                     QueueUrl=self.url,
                     Entries=[
                         {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": 0}
                         for number, handle in enumerate(batch)
                     ],
                 )
-                failed += len(answer.get("Failed", ()))
-            except _ERRORS:
+                failed += len(failures(answer, len(batch)))
+            except REFUSALS:
                 failed += len(batch)
         return failed
 
@@ -166,5 +167,5 @@ def note(message: Message) -> dict[str, Any]:
 def _translated(request: str) -> Iterator[None]:
     try:
         yield
-    except _ERRORS as error:
-        raise QueueUnavailableError(f"SQS {request}: {type(error).__name__}") from error
+    except REFUSALS as error:
+        raise QueueUnavailableError(f"SQS {request}: {error_name(error)}") from error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from adapters.aws import CallFailedError, NoEvidenceError, call, check_sent
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.groups import is_fifo, kept_group
 from adapters.sqs.message import Message
@@ -15,8 +16,8 @@ from adapters.threads.seam import SYSTEM_THREADS, Threads
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-REFUSALS: Final = (ClientError, BotoCoreError, ValueError)
-"""The last is what botocore raises for an endpoint that is no URL."""
+REFUSALS: Final = (ClientError, BotoCoreError)
+"""All that `adapters.aws.call` raises."""
 
 BATCH: Final = 10
 """Entries that SQS takes in one request."""
@@ -45,7 +46,8 @@ class SqsQueue:
             # message, with an id of its own, so that what SQS drops here is in the dead-letter queue, or was sent back.
             options["MessageDeduplicationId"] = message.message_id
         try:
-            self._client.send_message(QueueUrl=url, MessageBody=message.body, **options)
+            answer = call(lambda: self._client.send_message(QueueUrl=url, MessageBody=message.body, **options))
+            check_sent("SendMessage", message.body, answer)
         except REFUSALS as error:
             raise QueueUnavailableError(f"SQS SendMessage: {error_name(error)}") from error
 
@@ -70,20 +72,22 @@ class SqsQueue:
         errors: list[tuple[Message, str]] = []
         for batch in batched(entries, BATCH, strict=False):
             try:
-                answer = getattr(self._client, request)(
-                    QueueUrl=self._source_url(batch[0][0].queue_arn),
-                    Entries=[
-                        {"Id": str(number), "ReceiptHandle": message.receipt_handle, **options}
-                        for number, (message, options) in enumerate(batch)
-                    ],
-                )
+                answer = call(lambda: self._request(request, batch))  # noqa: B023 (called at once)
             except REFUSALS as error:
                 errors += [(message, error_name(error)) for message, _ in batch]
             else:
-                errors += [
-                    (batch[int(failed["Id"])][0], failed.get("Code", "unknown")) for failed in answer.get("Failed", ())
-                ]
+                failed = failures(answer, len(batch))
+                errors += [(batch[number][0], code) for number, code in failed.items()]
         return errors
+
+    def _request(self, request: str, batch: Sequence[tuple[Message, dict[str, Any]]]) -> Any:
+        return getattr(self._client, request)(
+            QueueUrl=self._source_url(batch[0][0].queue_arn),
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": message.receipt_handle, **options}
+                for number, (message, options) in enumerate(batch)
+            ],
+        )
 
     def _source_url(self, arn: str) -> str:
         account, name = arn.split(":")[-2:]
@@ -97,6 +101,24 @@ class SqsQueue:
             return self._made
 
 
+def failures(answer: Any, count: int) -> dict[int, str]:
+    """By its place in a batch request of so many: why an entry failed. Only what SQS names as successful is."""
+    told = answer if isinstance(answer, dict) else {}
+    landed = {entry.get("Id") for entry in told.get("Successful") or ()}
+    codes = {entry.get("Id"): str(entry.get("Code") or "unknown") for entry in told.get("Failed") or ()}
+    return {
+        number: codes.get(str(number), NoEvidenceError.__name__)
+        for number in range(count)
+        if str(number) in codes or str(number) not in landed
+    }
+
+
 def error_name(error: Exception) -> str:
     """AWS's code, or the type of what kept the request from AWS."""
-    return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__
+    match error:
+        case ClientError():
+            return str(error.response["Error"]["Code"])
+        case CallFailedError():
+            return str(error)
+        case _:
+            return type(error).__name__

@@ -5,17 +5,18 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
+from adapters.aws import call, check_sent
 from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes, is_legal
 from adapters.sqs.groups import is_fifo, kept_group
 from adapters.sqs.letters import Letter
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.queue import REFUSALS, error_name
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
 _REPEAT_ID: Final = re.compile("[!-~]{1,128}")
 """What SQS takes for a deduplication id."""
 
@@ -34,9 +35,10 @@ def send_back(client: "SQSClient", url: str, letter: Letter, *, epoch: int = 1, 
     if is_fifo(url):
         options["MessageDeduplicationId"] = repeat_id(letter.message.message_id, epoch)
     try:
-        return client.send_message(QueueUrl=url, MessageBody=letter.message.body, **options)["MessageId"]
-    except _ERRORS as error:
-        raise QueueUnavailableError(f"SQS SendMessage: {type(error).__name__}") from error
+        answer = call(client.send_message, QueueUrl=url, MessageBody=letter.message.body, **options)
+        return check_sent("SendMessage", letter.message.body, answer)
+    except REFUSALS as error:
+        raise QueueUnavailableError(f"SQS SendMessage: {error_name(error)}") from error
 
 
 def repeat_id(message_id: str, epoch: int) -> str:
@@ -48,12 +50,16 @@ def repeat_id(message_id: str, epoch: int) -> str:
 def source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
     """The queues whose redrive policies name this one; none also where nobody knows. Raises `QueueUnavailableError`."""
     try:
-        pages = client.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=dead_letter_url)
-        return [url for page in pages for url in page.get("queueUrls", ())]
-    except _ERRORS as error:
+        return call(lambda: _source_urls(client, dead_letter_url))
+    except REFUSALS as error:
         if isinstance(error, ClientError) and error.response["Error"]["Code"] == "InvalidAction":
             return []  # an emulator's
-        raise QueueUnavailableError(f"SQS ListDeadLetterSourceQueues: {type(error).__name__}") from error
+        raise QueueUnavailableError(f"SQS ListDeadLetterSourceQueues: {error_name(error)}") from error
+
+
+def _source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
+    pages = client.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=dead_letter_url)
+    return [url for page in pages for url in page.get("queueUrls", ())]
 
 
 def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:

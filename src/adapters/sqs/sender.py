@@ -10,7 +10,7 @@ SQS may refuse one entry of a batch and take those behind it. So a request holds
 and nothing of the group is sent before that one has landed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 
+from adapters.aws import CallFailedError, NoEvidenceError, call, check_sent
 from adapters.sqs.dead_letter import MAX_BYTES
 from adapters.sqs.groups import is_fifo
 from adapters.sqs.ports import QueueUnavailableError
@@ -106,14 +107,14 @@ class SqsSender:
                 self.clock.sleep(backoff(number, FIRST_PAUSE, LONGEST_PAUSE, self.jitter))
             try:
                 waiting = self._try(waiting, done)
-            except (ClientError, HTTPClientError, NoConnectionError) as error:
+            except (ClientError, HTTPClientError, NoConnectionError, CallFailedError) as error:
                 done.error = error
                 if may_have_landed(error) and not self._is_fifo:
                     done.uncertain += waiting
                     return done
                 if not (may_have_landed(error) or is_passing(error)):
                     raise QueueUnavailableError(f"SQS SendMessageBatch: {type(error).__name__}") from error
-            except (BotoCoreError, ValueError) as error:
+            except BotoCoreError as error:
                 raise QueueUnavailableError(f"SQS SendMessageBatch: {type(error).__name__}") from error
             if not waiting:
                 done.error = None
@@ -123,12 +124,15 @@ class SqsSender:
 
     def _try(self, waiting: Sequence[Outgoing], done: BatchSent) -> list[Outgoing]:
         """One request; those that are to be tried again."""
-        answer = self.client.send_message_batch(
+        answer = call(
+            self.client.send_message_batch,
             QueueUrl=self.url,
-            Entries=[_entry(str(number), message) for number, message in enumerate(waiting)],  # type: ignore[misc]
+            Entries=[_entry(str(number), message) for number, message in enumerate(waiting)],
         )
-        failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
-        landed = {entry["Id"] for entry in answer.get("Successful", ())}
+        failed = {entry.get("Id"): entry for entry in answer.get("Failed", ())}
+        landed = {entry.get("Id") for entry in answer.get("Successful", ()) if _is_sent(entry, waiting)}
+        if not (failed or landed):
+            raise NoEvidenceError(operation="SendMessageBatch", lacks="its entries")
         again = []
         for number, message in enumerate(waiting):
             if str(number) in landed:
@@ -150,6 +154,8 @@ def may_have_landed(error: Exception) -> bool:
     """Whether a request that ended so may have been carried out all the same."""
     if isinstance(error, ClientError):
         return _status(error) >= 500
+    if isinstance(error, CallFailedError):
+        return not isinstance(error.__cause__, ValueError)  # an endpoint that is no URL
     return isinstance(error, HTTPClientError | NoConnectionError) and not isinstance(error, _NEVER_ARRIVED)
 
 
@@ -174,6 +180,18 @@ def batches(messages: Iterable[Outgoing], *, in_order: bool = False) -> Iterator
         room -= size
     if batch:
         yield batch
+
+
+def _is_sent(entry: Mapping[str, Any], waiting: Sequence[Outgoing]) -> bool:
+    """Whether SQS shows that it took the message of that entry."""
+    number = str(entry.get("Id", ""))
+    if not (number.isdecimal() and int(number) < len(waiting)):
+        return False
+    try:
+        check_sent("SendMessageBatch", waiting[int(number)].body, entry)
+    except NoEvidenceError:
+        return False
+    return True
 
 
 def _status(error: ClientError) -> int:

@@ -16,6 +16,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 
+from adapters.aws import CallFailedError, NoEvidenceError
 from domain.errors import text_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Aws:
     def client(self, service: Literal["sts"], tries: int = ...) -> "STSClient": ...
     def client(self, service: Any, tries: int = TRIES) -> Any:
         """A client that gives up in time. Raises one of `AWS_ERRORS`."""
-        import boto3
+        from adapters.aws import client
 
         config = Config(
             connect_timeout=5,
@@ -68,11 +69,13 @@ class Aws:
             retries={"mode": "standard", "total_max_attempts": tries},
             user_agent_extra="onejob-cli",
         )
-        return boto3.client(service, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
+        return client(service, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
 
 
 def is_setting(error: BaseException) -> bool:
     """Whether nothing was asked of AWS yet: a setting is missing or cannot be used."""
+    if isinstance(error, CallFailedError) and error.__cause__ is not None:
+        return is_setting(error.__cause__)
     return isinstance(
         error, NoCredentialsError | PartialCredentialsError | NoRegionError | InvalidRegionError | ProfileNotFound
     ) or (isinstance(error, ValueError) and not isinstance(error, ClientError))
@@ -91,6 +94,10 @@ def explained(error: BaseException, on: str = "") -> str:
             return f"{error}: --region, or AWS_DEFAULT_REGION"
         case ProfileNotFound():
             return f"{error}: AWS_PROFILE names one of ~/.aws/config"
+        case CallFailedError() if error.__cause__ is not None:
+            return explained(error.__cause__, on)
+        case NoEvidenceError():
+            return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL), and is there a proxy before it?"
         case NoConnectionError() | HTTPClientError():
             return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL, --region), and the network up?"
         case ValueError():

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 from typing import Final
 
 import typer
@@ -42,6 +44,10 @@ def ended(command: str, on: str = "") -> Iterator[None]:
         _end(command, explained(error, on), UNUSABLE if is_setting(error) else FOUND)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # as from the refresh of credentials, or an answer that lacks what it is asked for
+        _end(command, f"{explained(error, on)} ({place_of(error)})", FOUND)
 
 
 def checked_url(text: str, option: str) -> str:
@@ -56,6 +62,12 @@ def checked_namespace(text: str) -> str:
     if not NAME.fullmatch(text):
         raise UnusableOptionError(f"--namespace {text}: expected 1 to 64 of A-Z a-z 0-9 _ -")
     return text
+
+
+def place_of(error: BaseException) -> str:
+    """Where it was raised last in code of ours, for who reports it."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
 
 
 def _end(command: str, text: str, status: int) -> None:

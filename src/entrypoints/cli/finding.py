@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from entrypoints.cli.aws import AWS_ERRORS, explained
+from entrypoints.cli.aws import explained
 
 
 class Level(StrEnum):
@@ -58,7 +58,7 @@ def ask(subject: str, request: Callable[[], Any], *, level: Level = Level.FAIL) 
     """One request to AWS; a refusal is a finding, never swallowed."""
     try:
         return Asked(request())
-    except AWS_ERRORS as error:
+    except Exception as error:  # also an answer that lacks what it is asked for
         text, check, rest = explained(error, subject).partition(": check ")
         fix = f"check {rest}" if check else "let the caller have it, or look with another profile (AWS_PROFILE)"
         return Asked(trouble=Finding(level, subject, text, fix if check or "denied" in text else ""))

@@ -74,7 +74,7 @@ class Records:
             return user
         try:
             return self.aws.client("sts").get_caller_identity()["Arn"]
-        except AWS_ERRORS as error:
+        except Exception as error:
             return f"{user} (AWS does not say who: {explained(error)})"
 
 

@@ -19,6 +19,7 @@ from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
 from domain.backoff import backoff
+from domain.errors import text_of
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_view import say
@@ -124,10 +125,14 @@ def _parts(options: WorkOptions) -> Parts:
     )
     try:
         return make_poll_worker(operations, default_operation, poll, settings)
+    except (SettingError, UnusableDatabaseError, UnusableOptionError):
+        raise
     except (BotoCoreError, ValueError) as error:  # no region, a profile that is not there, an endpoint that is no URL
         raise UnusableOptionError(
             f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
         ) from error
+    except Exception as error:  # as from what gives credentials, or another store's own
+        raise UnusableOptionError(f"the worker cannot start: {type(error).__name__}: {text_of(error)}") from error
 
 
 @dataclass(slots=True)

@@ -258,11 +258,11 @@ def test_the_queues_url_comes_from_the_messages_own_arn(name: str) -> None:
     message = Message("m1", "h1", "{}", f"arn:aws:sqs:eu-central-1:210987654321:{name}")
     url = f"https://sqs.eu-central-1.amazonaws.com/210987654321/{name}"
     entry = {"Id": "0", "ReceiptHandle": "h1"}
-    nothing: dict[str, Any] = {"Successful": [], "Failed": []}
+    done: dict[str, Any] = {"Successful": [{"Id": "0"}], "Failed": []}
     with stubbed() as (queue, stub):
-        stub.add_response("delete_message_batch", nothing, {"QueueUrl": url, "Entries": [entry]})
+        stub.add_response("delete_message_batch", done, {"QueueUrl": url, "Entries": [entry]})
         later = {**entry, "VisibilityTimeout": 60}
-        stub.add_response("change_message_visibility_batch", nothing, {"QueueUrl": url, "Entries": [later]})
+        stub.add_response("change_message_visibility_batch", done, {"QueueUrl": url, "Entries": [later]})
         assert queue.delete([message]) == []
         assert queue.set_visibility([(message, 60)]) == []
 
@@ -285,21 +285,23 @@ def test_a_request_that_fails_counts_whole_and_stops_no_other(request_name: str)
     refused = [{"Id": str(number), "SenderFault": True, "Code": "ReceiptHandleIsInvalid"} for number in range(3)]
     with stubbed() as (queue, stub):
         stub.add_client_error(request_name, "AccessDenied")
-        stub.add_response(request_name, {"Successful": [], "Failed": refused})
+        stub.add_response(
+            request_name, {"Successful": [{"Id": str(number)} for number in range(3, 10)], "Failed": refused}
+        )
         stub.add_client_error(request_name, "RequestThrottled")
         settle = queue.delete if request_name == "delete_message_batch" else visibility(queue)
         expected = ["AccessDenied"] * 10 + ["ReceiptHandleIsInvalid"] * 3 + ["RequestThrottled"] * 5
         assert settle([MESSAGE] * 25) == expected
 
 
-def test_an_answer_that_lacks_what_it_should_have_is_taken_as_it_is() -> None:
+def test_an_answer_that_does_not_name_an_entry_has_not_done_it() -> None:
     nameless: Any = [{"Id": "0", "SenderFault": True}]
     with only_environment(UNCONFIGURED):
         made = client()
     answers = iter([{"Successful": []}, {"Failed": nameless}])
     made.delete_message_batch = lambda **_: next(answers)  # type: ignore[method-assign, assignment]
     queue = SqsQueue(lambda: made, None)
-    assert (queue.delete([MESSAGE]), queue.delete([MESSAGE])) == ([], ["unknown"])
+    assert (queue.delete([MESSAGE]), queue.delete([MESSAGE])) == (["NoEvidenceError"], ["unknown"])
 
 
 def test_an_endpoint_may_end_in_a_slash() -> None:

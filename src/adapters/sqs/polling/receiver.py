@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError, HTTPClientError, MetadataRetrievalError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from adapters.aws import CallFailedError, NoEvidenceError, call
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.ports import QueueUnavailableError
@@ -21,7 +22,7 @@ SERVER_ERROR: Final = 500
 PASSING: Final = ("Throttl", "Expired", "RequestLimitExceeded", "TooManyRequests", "SlowDown", "RequestTimeTooSkewed")
 """What is in the name of a refusal that waiting, or new credentials, may mend."""
 
-UNREACHABLE: Final = (BotoConnectionError, HTTPClientError, MetadataRetrievalError)
+UNREACHABLE: Final = (BotoConnectionError, HTTPClientError, MetadataRetrievalError, CallFailedError)
 """SQS, or where a role's credentials come from; but not that there are no credentials, no region, or no such URL."""
 
 
@@ -46,15 +47,19 @@ class SqsReceiver:
     def find(self) -> str:
         """The queue's ARN. Raises `QueueUnusableError` if there is none to be used, else `QueueUnavailableError`."""
         try:
-            answer = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
+            answer = call(self._client.get_queue_attributes, QueueUrl=self._url, AttributeNames=["QueueArn"])
+            arn = answer.get("Attributes", {}).get("QueueArn")
+            if not arn:
+                raise NoEvidenceError(operation="GetQueueAttributes", lacks="QueueArn")
         except REFUSALS as error:
             raise _told("GetQueueAttributes", error) from error
-        self._arn = answer["Attributes"]["QueueArn"]
+        self._arn = str(arn)
         return self._arn
 
     def receive(self, number: int, /) -> ReceivedMessages:
         try:
-            answer = self._client.receive_message(
+            answer = call(
+                self._client.receive_message,
                 QueueUrl=self._url,
                 MaxNumberOfMessages=number,
                 VisibilityTimeout=self._visibility,
@@ -62,20 +67,25 @@ class SqsReceiver:
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             )
+            request_id = answer.get("ResponseMetadata", {}).get("RequestId")
+            if not request_id:
+                raise NoEvidenceError(operation="ReceiveMessage", lacks="RequestId")
         except REFUSALS as error:
             raise _told("ReceiveMessage", error) from error
         received = answer.get("Messages", [])
         messages = read_event(lambda_event(received, self._arn or self.find())) if received else []
-        return ReceivedMessages(messages, answer["ResponseMetadata"]["RequestId"])
+        return ReceivedMessages(messages, request_id)
 
 
 def _told(request: str, error: Exception) -> QueueUnavailableError:
     kind = QueueUnavailableError if _may_pass(error) else QueueUnusableError
-    return kind(f"SQS {request}: {error_name(error)}")
+    text = str(error) if isinstance(error, NoEvidenceError) else f"{request}: {error_name(error)}"
+    return kind(f"SQS {text}")
 
 
 def _may_pass(error: Exception) -> bool:
     if not isinstance(error, ClientError):
-        return isinstance(error, UNREACHABLE)
+        is_no_url = isinstance(error, CallFailedError) and isinstance(error.__cause__, ValueError)
+        return isinstance(error, UNREACHABLE) and not is_no_url
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= SERVER_ERROR or any(part in error_name(error) for part in PASSING)
