@@ -203,7 +203,7 @@ class PowertoolsTelemetry:
         """Type and place of an error. Its text only if asked for, or as the cause where onejob itself wrote it."""
         if error is None:
             return {}
-        frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
+        frames = extract_tb(error.__traceback__, limit=-MAX_FRAMES)
         fields: Fields = {
             "error_type": type(error).__name__,
             "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],

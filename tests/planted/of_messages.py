@@ -15,6 +15,8 @@ RENEWALS: Final = "adapters/threads/heartbeat.py"
 PERIODIC: Final = "adapters/threads/periodic.py"
 POOL: Final = "adapters/threads/pool.py"
 CREW: Final = "adapters/threads/crew.py"
+IDENTITY: Final = "domain/identity.py"
+HTTP_REQUEST: Final = "adapters/http/request.py"
 
 _HEARTBEAT: Final = "tests/adapters/sqs/polling/test_visibility_heartbeat.py"
 _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
@@ -95,4 +97,8 @@ NEAR: Final = (
     Near(Bug("a lease's first renewal is due by the wall clock", RENEWALS, "lease.end.monotonic - length + length / BEATS_PER_LEASE)", "self._clock.monotonic() + (lease.end.wall - self._clock.now()) - length + length / BEATS_PER_LEASE)"), (f"{_RENEWALS}::test_a_wall_clock_that_is_set_before_the_first_renewal_does_not_delay_it",)),
     Near(Bug("a lease's end is due by the wall clock", RENEWALS, "        end = None if until is None else self._clock.monotonic() + (until - self._clock.now())\n", "        end = None if until is None else until - datetime.fromtimestamp(0, until.tzinfo)\n"), (_NO_LONGER,)),
     Near(Bug("a lease that is lost tells of no overdue attempt", RENEWALS, "                due = beat.end if beat.lease.refused else min(due, beat.end)\n", "                due = min(due, beat.end)\n                if beat.lease.refused:\n                    return\n"), (f"{_LEASES}::test_an_attempt_whose_lease_is_lost_is_told_when_it_is_overdue_too",)),
+    # foreign text whose cost is looked at before it is paid
+    Near(Bug("an id is normalised before its length is looked at", IDENTITY, "    if len(value) > MAX_ID_CODE_POINTS:\n", "    if False:\n"), ("tests/adapters/sqs/test_batch.py::test_a_message_with_an_endless_name_costs_its_neighbours_nothing[job_id]",)),
+    Near(Bug("a decomposed id is refused by the length of its composed form", IDENTITY, "MAX_ID_CODE_POINTS: Final = 4 * MAX_ID_BYTES\n", "MAX_ID_CODE_POINTS: Final = MAX_ID_BYTES\n"), ("tests/domain/test_job.py::test_the_longest_spelling_of_a_legal_id_is_legal",)),
+    Near(Bug("an HTTP body is decoded before its size is looked at", HTTP_REQUEST, "        if len(body) > (_MAX_BASE64 if self.is_base64 else MAX_BODY_BYTES):\n", "        if False:\n"), ("tests/adapters/http/test_request.py::test_the_limit_is_looked_at_before_the_body_is_decoded",)),
 )  # fmt: skip

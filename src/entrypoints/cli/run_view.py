@@ -125,7 +125,7 @@ def explained(told: Told, *, error_messages: bool) -> str:
 def _place(told: Told, *, error_messages: bool) -> str:
     if told.error is None:
         return ""
-    frames = extract_tb(told.error.__traceback__)
+    frames = extract_tb(told.error.__traceback__, limit=-1)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"{place}: {text_of(told.error)}" if error_messages else place
 
