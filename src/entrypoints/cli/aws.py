@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sts.client import STSClient
 
 AWS_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
-"""The last is what botocore raises for an endpoint that is no URL."""
+"""The last is what botocore raises for an endpoint that is no URL, among other things: `explained` tells which."""
 
 TRIES: Final = 4
 """For what may be asked again at no risk. A command that sends is given clients that try once."""
@@ -75,7 +75,12 @@ def is_setting(error: BaseException) -> bool:
     """Whether nothing was asked of AWS yet: a setting is missing or cannot be used."""
     return isinstance(
         error, NoCredentialsError | PartialCredentialsError | NoRegionError | InvalidRegionError | ProfileNotFound
-    ) or (isinstance(error, ValueError) and not isinstance(error, ClientError))
+    ) or is_no_url(error)
+
+
+def is_no_url(error: BaseException) -> bool:
+    """Whether botocore refuses the endpoint: it raises a bare `ValueError`, which may be anything else too."""
+    return isinstance(error, ValueError) and str(error).startswith("Invalid endpoint")
 
 
 def explained(error: BaseException, on: str = "") -> str:
@@ -93,7 +98,7 @@ def explained(error: BaseException, on: str = "") -> str:
             return f"{error}: AWS_PROFILE names one of ~/.aws/config"
         case NoConnectionError() | HTTPClientError():
             return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL, --region), and the network up?"
-        case ValueError():
+        case ValueError() if is_no_url(error):
             return f"{error}: --endpoint-url, or AWS_ENDPOINT_URL, is no URL"
         case _:
             return f"{type(error).__name__}: {text_of(error)}"

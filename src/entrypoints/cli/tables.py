@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from entrypoints.cli.output import is_terminal, write
 from entrypoints.cli.run_view import printable
 
 WIDEST_COLUMN: Final = 300
@@ -21,22 +22,19 @@ product.
 
 def print_object(**values: Any) -> None:
     """One line of JSON on standard output."""
-    sys.stdout.write(f"{json.dumps(values, default=str)}\n")
-    sys.stdout.flush()
+    write(sys.stdout, f"{json.dumps(values, default=str)}\n")
 
 
 def print_line(text: str) -> None:
     """One line for people."""
-    sys.stdout.write(f"{printable(text)}\n")
-    sys.stdout.flush()
+    write(sys.stdout, f"{printable(text)}\n")
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """For people: framed on a terminal, plain columns elsewhere. What a message brought is text, never markup."""
     cells = [[_cell(value) for value in row] for row in rows]
-    lines = _framed(headings, cells) if sys.stdout.isatty() else _columns([headings, *cells])
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
-    sys.stdout.flush()
+    lines = _framed(headings, cells) if is_terminal(sys.stdout) else _columns([headings, *cells])
+    write(sys.stdout, "".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def _framed(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
