@@ -98,6 +98,8 @@ def explained(error: BaseException, on: str = "") -> str:
             return f"{error}: AWS_PROFILE names one of ~/.aws/config"
         case NoConnectionError() | HTTPClientError():
             return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL, --region), and the network up?"
+        case ValueError() if is_no_url(error) and ".." in str(error):  # made of an empty region
+            return "no region is set: --region, or AWS_DEFAULT_REGION"
         case ValueError() if is_no_url(error):
             return f"{error}: --endpoint-url, or AWS_ENDPOINT_URL, is no URL"
         case _:
