@@ -69,22 +69,26 @@ class JobLines:
             yield from self._lines()
 
     def _lines(self) -> Iterator[Line]:
-        number, rest, is_too_long = 0, b"", False
+        number, begun, is_too_long = 0, bytearray(), False
         for chunk in self._content():
-            *whole, rest = (rest + chunk).split(b"\n")
-            for raw in whole:
+            *endings, rest = chunk.split(b"\n")
+            for ending in endings:
                 number += 1
-                if is_too_long or len(raw) > MAX_LINE_BYTES:
+                begun += ending
+                if is_too_long or len(begun) > MAX_LINE_BYTES:
                     is_too_long = False
                     yield self._too_long(number)
-                elif raw.strip():
-                    yield self._line(number, raw + b"\n")
-            if len(rest) > MAX_LINE_BYTES:
-                rest, is_too_long = b"", True
+                elif begun.strip():
+                    yield self._line(number, bytes(begun + b"\n"))
+                begun.clear()
+            begun += rest
+            if len(begun) > MAX_LINE_BYTES:
+                begun.clear()
+                is_too_long = True
         if is_too_long:
             yield self._too_long(number + 1)
-        elif rest.strip():
-            yield self._line(number + 1, rest)
+        elif begun.strip():
+            yield self._line(number + 1, bytes(begun))
 
     def _line(self, number: int, raw: bytes) -> Line:
         try:

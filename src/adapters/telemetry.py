@@ -6,7 +6,7 @@ Logging is thread-safe, Powertools' metrics are not: values wait in a queue unti
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOBase
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -65,9 +65,7 @@ class PowertoolsTelemetry:
         self._metrics_enabled = metrics_enabled
         self._service = service
         self._metrics_namespace = metrics_namespace
-        Logger(
-            service=service, stream=cast(IO[str], _StandardOutput()), location=None, json_serializer=_LOG_WRITER.encode
-        )
+        Logger(service=service, stream=cast(IO[str], _StandardOutput()), location=None, json_serializer=_line)
         self._logger = logging.getLogger(service)  # which the line above has set up
         self._values: SimpleQueue[tuple[str, MetricUnit, float]] = SimpleQueue()
         self._flushing = Lock()
@@ -203,7 +201,7 @@ class PowertoolsTelemetry:
         """Type and place of an error. Its text only if asked for, or as the cause where onejob itself wrote it."""
         if error is None:
             return {}
-        frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
+        frames = extract_tb(error.__traceback__, limit=-MAX_FRAMES)
         fields: Fields = {
             "error_type": type(error).__name__,
             "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
@@ -219,7 +217,7 @@ class _StandardOutput(TextIOBase):
     """Whatever is standard output when a line is written; Powertools would keep what it was when it started."""
 
     def write(self, text: str) -> int:
-        return sys.stdout.write(text)
+        return sys.stdout.write(_encoded(text, getattr(sys.stdout, "encoding", None)))
 
     def flush(self) -> None:
         sys.stdout.flush()
@@ -243,6 +241,29 @@ def _described(outcome: Outcome) -> tuple[int, str, str, Fields]:
             return level, "job_failed", "JobsFailed", {"reason": reason}
         case _:
             assert_never(outcome)
+
+
+def _line(record: Any) -> str:
+    """The JSON of a log line, in printable characters: what a terminal obeys, hides or breaks a line at is escaped, as
+    JSON escapes it, so that its value stays. C0 controls alone are escaped by any writer of JSON.
+    """
+    text = _LOG_WRITER.encode(record)
+    return text if text.isprintable() else _escaped(text, str.isprintable)
+
+
+def _encoded(text: str, encoding: str | None) -> str:
+    """Lines of JSON that can be written in that encoding: what it lacks is escaped in the same way."""
+    if text.isascii():
+        return text
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _escaped(text, str.isascii)
+    return text
+
+
+def _escaped(line: str, stays: Callable[[str], bool]) -> str:
+    return "".join(character if stays(character) else json.dumps(character)[1:-1] for character in line)
 
 
 def _encodable(value: Any) -> Any:

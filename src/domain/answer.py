@@ -39,7 +39,8 @@ class Answer:
 
         Beside JSON: `datetime`, `date`, `time` in ISO 8601, `timedelta` in seconds, `UUID` and `Decimal` as
         strings, `bytes` in base64, dataclasses as objects of their fields, `Enum` as its value, tuples as
-        arrays, sets as arrays in canonical order. Member names are strings; integers become strings.
+        arrays, sets as arrays in canonical order. Member names are strings; integers become strings, and members of
+        an `Enum` their values.
         """
         try:
             text = _WRITER.encode(_encode(value))
@@ -84,10 +85,20 @@ def _encode(value: object) -> Json:
 
 def _encode_members(value: Mapping[object, object]) -> Json:
     members: dict[str, Json] = {}
-    for name, member in value.items():
-        if isinstance(name, bool) or not isinstance(name, str | int):
-            raise _UnknownTypeError(f"member name of type {type(name).__name__}")
-        if str(name) in members:
+    for key, member in value.items():
+        name = _name(key)
+        if name in members:
             raise _UnknownTypeError("two members of one name")
-        members[str(name)] = _encode(member)
+        members[name] = _encode(member)
     return members
+
+
+def _name(key: object) -> str:
+    """What the key holds, as it is encoded as a value: the `str` of a subclass may be another text."""
+    while isinstance(key, Enum):
+        key = key.value
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return int.__repr__(key)
+    raise _UnknownTypeError(f"member name of type {type(key).__name__}")

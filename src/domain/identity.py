@@ -11,6 +11,11 @@ from domain.errors import InvalidJobError
 from domain.strict_json import Json, canonical
 
 MAX_ID_BYTES: Final = 256
+MAX_ID_CODE_POINTS: Final = 4 * MAX_ID_BYTES
+"""In any spelling of a legal id: normal form C makes one character of at most four code points. Normalising takes the
+square of a text's length, and stops every other thread for so long: what is longer is refused before.
+"""
+
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 FINGERPRINT_VERSION: Final = "v1"
 _KEY: Final = re.compile(rf"({NAME.pattern})\.({NAME.pattern})#([0-9a-f]{{64}})")
@@ -75,14 +80,20 @@ def clean_id(value: Json, member: str) -> str:
         raise InvalidJobError(f"missing_{member}")
     if not isinstance(value, str):
         raise InvalidJobError("invalid_payload", f"{member}: expected string")
+    if len(value) > MAX_ID_CODE_POINTS:
+        raise _too_long(member)
     text = unicodedata.normalize("NFC", value)
     if not text.isprintable() and any(_is_unprintable(character) for character in text):
         raise InvalidJobError(f"invalid_{member}", "control, format, unassigned or separator character")
     if text != text.strip():
         raise InvalidJobError(f"invalid_{member}", "leading or trailing white space")
     if len(text.encode()) > MAX_ID_BYTES:
-        raise InvalidJobError(f"invalid_{member}", f"longer than {MAX_ID_BYTES} bytes of UTF-8")
+        raise _too_long(member)
     return text
+
+
+def _too_long(member: str) -> InvalidJobError:
+    return InvalidJobError(f"invalid_{member}", f"longer than {MAX_ID_BYTES} bytes of UTF-8")
 
 
 def _is_unprintable(character: str) -> bool:

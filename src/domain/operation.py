@@ -1,6 +1,7 @@
 """The user's side: a function under a name, and the registry that a worker is given."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -11,6 +12,8 @@ from domain.job import Job
 
 DEFAULT_OPERATION: Final = "default"
 
+_PATH: Final = re.compile(r"[./\[\]]|^\$")
+
 type OperationFunction = Callable[[Job, Attempt], object]
 type FromBody = Callable[[Any], object]
 
@@ -20,8 +23,11 @@ class Operation:
     """`run(job, attempt)` does the work and returns the answer to store (see `domain.answer` for what it may hold).
 
     `volatile` lists top-level payload members that may differ between two deliveries of one request (a send
-    time, a trace id); changing the list re-runs nothing. Raises `TypeError` for a function that returns
-    before it has run (`async def`, a generator), `ValueError` for an illegal name.
+    time, a trace id); changing the list re-runs nothing. A path into a member is refused, since it would be taken for
+    a name and ignore nothing: `meta.sent_at`, `/meta/sent_at`, `items[0]`, `$.meta`.
+
+    Raises `TypeError` for a function that returns before it has run (`async def`, a generator), `ValueError` for an
+    illegal name or a path.
     """
 
     name: str
@@ -33,6 +39,13 @@ class Operation:
             raise ValueError(f"operation {self.name!r}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
         if isinstance(self.volatile, str):
             raise TypeError(f"operation {self.name}: volatile is a set of names, not a string")
+        for member in self.volatile:
+            if not isinstance(member, str):
+                raise TypeError(f"operation {self.name}: volatile is a set of names, not of {type(member).__name__}")
+            if _PATH.search(member):
+                raise ValueError(
+                    f"operation {self.name}: volatile {member!r} is a path: only top-level members can be left out"
+                )
         if _returns_before_running(self.run) or _returns_before_running(type(self.run).__call__):
             raise TypeError(f"operation {self.name}: an async or generator function runs nothing when it is called")
 

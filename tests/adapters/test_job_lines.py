@@ -4,13 +4,14 @@ import gzip
 import io
 import json
 import os
+import time
 import tracemalloc
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from adapters.job_lines import MAX_LINE_BYTES, Line, UnreadableFileError, open_jobs
+from adapters.job_lines import MAX_LINE_BYTES, JobLines, Line, UnreadableFileError, open_jobs
 
 
 def read(source: Path | str) -> list[Line]:
@@ -50,6 +51,28 @@ def test_a_line_that_is_too_long_is_reported_once_and_the_rest_goes_on(tmp_path:
         (4, None),
         (5, None),
     ]
+
+
+class Trickle(io.BytesIO):
+    """A pipe into which little is written at a time."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, 16))
+
+
+def test_a_line_that_comes_in_small_pieces_costs_no_more_than_its_size() -> None:
+    line = b"x" * MAX_LINE_BYTES
+    began = time.thread_time()
+    lines = list(JobLines("-", None, Trickle(line + b"\n" + line + b"y\n1\n" + line)))
+    assert time.thread_time() - began < 5, "seconds of the processor"
+    assert [(one.number, one.raw) for one in lines] == [(1, line + b"\n"), (2, b""), (3, b"1\n"), (4, line)]
+
+
+def test_a_line_before_many_empty_members_of_gzip_costs_no_more_than_its_size() -> None:
+    packed = gzip.compress(b"x" * MAX_LINE_BYTES) + gzip.compress(b"") * 20_000
+    began = time.thread_time()
+    assert [len(line.raw) for line in JobLines("-", None, io.BytesIO(packed))] == [MAX_LINE_BYTES]
+    assert time.thread_time() - began < 5, "seconds of the processor"
 
 
 def test_the_position_is_that_in_the_stored_file(tmp_path: Path) -> None:

@@ -329,6 +329,56 @@ def test_a_standard_output_that_is_replaced_later_is_written_to(capsys: pytest.C
     assert capsys.readouterr() == ("", "")
 
 
+HOSTILE = {
+    "a C1 control": "\u009b2J",
+    "delete": "\x7f",
+    "a bidi override": "a\u202etxt.exe",
+    "a bidi isolate": "\u2066x\u2069",
+    "a mark of direction": "\u200f",
+    "a zero-width character": "a\u200bb",
+    "line separators": "a\u2028{}\u2029\u0085",
+    "controls": "\x1b[2J\r\n\x00",
+    "a tag beyond 16 bits": "\U000e0041",
+    "a lone surrogate": "\ud800",
+    "a blank that is none": "\u00a0",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_that_a_terminal_obeys_or_hides_gets_into_a_line_and_its_value_stays(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    telling = telemetry(error_messages=True)
+    told_of = Message(text, "receipt", "{}", "arn:aws:sqs:eu-west-1:1:jobs")
+    telling.finished(trace(Failed(Failure.OPERATION_RAISED), raised(ValueError(text))))
+    telling.finished(trace(Rejected(text, text)))
+    telling.test_event(told_of)
+    telling.settling_failed(deletions=[text])
+    telling.request_refused(500, text, text, None)
+    lines = capsys.readouterr().out.split("\n")
+    assert all(line.isprintable() for line in lines)
+    failed, rejected, test_event, settling, refused = map(json.loads, lines[:-1])
+    readable = text.encode(errors="backslashreplace").decode()
+    assert (failed["error_message"], rejected["reason"], rejected["detail"]) == (readable,) * 3
+    assert (test_event["sqs_message_id"], refused["reason"], refused["cause"]) == (readable,) * 3
+    assert settling["errors"] == [text]
+
+
+def test_letters_of_all_languages_stay_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    telemetry().finished(trace(Rejected("größe: 量 😀")))
+    assert '"reason":"größe: 量 😀"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_a_line_is_whole_on_an_output_that_cannot_show_it(encoding: str) -> None:
+    output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    with redirect_stdout(output):
+        telemetry().finished(trace(Rejected("größe: 量 😀")))
+        telemetry().flush()
+    output.seek(0)
+    assert json.loads(output.readline())["reason"] == "größe: 量 😀"
+
+
 # Errors, and what is never told.
 
 

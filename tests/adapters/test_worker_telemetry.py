@@ -1,6 +1,7 @@
 """What a worker that polls tells: by name, without a payload, and counted where an operator should look."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,6 +29,21 @@ def told(capsys: pytest.CaptureFixture[str], events: WorkerTelemetry) -> tuple[l
     ]
     metrics = {name: value for line in lines if "_aws" in line for name, value in line.items() if name[0].isupper()}
     return logged, metrics
+
+
+@pytest.mark.parametrize("text", ["\u009b2J", "a\u202eb", "a\u2028b", "\x7f"])
+def test_nothing_that_a_terminal_obeys_gets_into_a_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    events = WorkerTelemetry(error_messages=False, service="s", metrics_namespace="n")
+    message = replace(MESSAGE, message_id=text)
+    events.worker("worker_started", queue=text)
+    events.receive_failed(QueueUnavailableError(text), timedelta(seconds=1))
+    events.broke([message], ValueError())
+    events.left_running([message])
+    lines = capsys.readouterr().out.split("\n")
+    assert all(line.isprintable() for line in lines)
+    started, failed, broke, left = map(json.loads, lines[:-1])
+    assert (started["queue"], failed["cause"]) == (text, text)
+    assert (broke["sqs_message_ids"], left["sqs_message_id"]) == ([text], text)
 
 
 def test_what_happens_to_the_worker_is_told_and_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, IntFlag, StrEnum
 from uuid import UUID
 
 import pytest
@@ -26,6 +26,45 @@ class Colour(Enum):
 
 class Level(IntEnum):
     HIGH = 3
+
+
+class Number(Enum):
+    ONE = 1
+
+
+class Flags(IntFlag):
+    A = 2
+    B = 4
+
+
+class Switch(Enum):
+    ON = True
+
+
+class Word(StrEnum):
+    YES = "yes"
+
+
+class Mixed(str, Enum):  # noqa: UP042 - as many libraries have it: `str` of a member is its name
+    YES = "yes"
+
+
+class Nested(Enum):
+    INNER = Colour.RED
+
+
+class Loud(str):
+    """Its `str` is another text than it holds, as of a markup string."""
+
+    def __str__(self) -> str:
+        return "LOUD"
+
+
+class LoudNumber(int):
+    def __str__(self) -> str:
+        return "LOUD"
+
+    __repr__ = __str__
 
 
 @pytest.mark.parametrize(
@@ -56,6 +95,13 @@ class Level(IntEnum):
         (frozenset("hgfedcba"), list("abcdefgh")),
         (OrderedDict(a=1), {"a": 1}),
         ({1: "x"}, {"1": "x"}),
+        ({Colour.RED: 1}, {"red": 1}),
+        ({Word.YES: 1}, {"yes": 1}),
+        ({Mixed.YES: 1}, {"yes": 1}),
+        ({Level.HIGH: 1, Number.ONE: 2, Flags.A | Flags.B: 3}, {"3": 1, "1": 2, "6": 3}),
+        ({Nested.INNER: 1}, {"red": 1}),
+        ([{"deep": {Colour.RED: {Mixed.YES: Mixed.YES}}}], [{"deep": {"red": {"yes": "yes"}}}]),
+        ({Loud("a"): Loud("a"), LoudNumber(7): LoudNumber(7)}, {"a": "a", "7": 7}),
     ],
 )
 def test_each_kind_of_value_has_one_encoding(returned: object, value: Json) -> None:
@@ -100,6 +146,8 @@ def circular() -> list[object]:
         ({1: "a", "1": "b"}, "unserializable: two members of one name"),
         ({(1, 2): "a"}, "unserializable: member name of type tuple"),
         ({True: "a"}, "unserializable: member name of type bool"),
+        ({Switch.ON: "a"}, "unserializable: member name of type bool"),
+        ({Colour.RED: "a", "red": "b"}, "unserializable: two members of one name"),
         ([10**5000], "unserializable: ValueError"),
         ({"deep": [{1j}]}, "unserializable: complex"),
     ],

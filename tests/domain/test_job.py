@@ -1,9 +1,11 @@
 """Identity: what is one job, what is one request, and what is neither."""
 
+import time
+
 import pytest
 
 from domain.errors import InvalidJobError, PermanentError
-from domain.identity import MAX_ID_BYTES, comparable, fingerprint, fingerprint_scheme, job_key
+from domain.identity import MAX_ID_BYTES, clean_id, comparable, fingerprint, fingerprint_scheme, job_key
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operation, Operations
@@ -103,6 +105,38 @@ def test_what_has_no_sound_identity_never_becomes_a_job(message: Json, reason: s
 
 def test_a_refusal_says_what_was_expected_and_not_what_came() -> None:
     assert "secret" not in refusal({"job_id": "secret\n"})
+
+
+MARKS = "\u0323\u0301" * 70_000
+"""280 KB of combining marks in an order that normal form C sorts: with the square of their number, without a pause for
+other threads.
+"""
+
+
+@pytest.mark.parametrize("member", ["job_id", "tenant"])
+@pytest.mark.parametrize(
+    "text", [MARKS[::-1], f"1{MARKS[::-1]}", f"{' ' * 1025}{MARKS[::-1]}", "\U0001d15e" * 90_000], ids=range(4)
+)
+def test_the_length_of_an_id_is_looked_at_before_it_is_normalised(member: str, text: str) -> None:
+    began = time.thread_time()
+    assert refusal({"job_id": "1", member: text}) == f"invalid_{member}: longer than {MAX_ID_BYTES} bytes of UTF-8"
+    assert time.thread_time() - began < 0.1, "seconds of the processor"
+
+
+@pytest.mark.parametrize(
+    ("decomposed", "composed"),
+    [
+        ("\u03b1\u0313\u0300\u0345", "\u1f82"),
+        ("u\u0308\u0304", "\u01d6"),
+        ("\u1112\u1161\u11ab", "\ud55c"),
+        ("\u2126", "\u03a9"),
+    ],
+)
+def test_the_longest_spelling_of_a_legal_id_is_legal(decomposed: str, composed: str) -> None:
+    number = MAX_ID_BYTES // len(composed.encode())
+    assert FACTORY.job({"job_id": decomposed * number}).job_id == composed * number
+    with pytest.raises(InvalidJobError, match="longer than"):
+        clean_id(decomposed * (number + 1), "job_id")
 
 
 @pytest.mark.parametrize("job_id", ["x" * 256, "é" * 128, "a b", "{}", "../..", "job:1#2"])

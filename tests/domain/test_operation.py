@@ -48,6 +48,19 @@ def test_an_illegal_name_is_refused(name: str) -> None:
 def test_volatile_is_a_set_of_names() -> None:
     with pytest.raises(TypeError, match="operation pay: volatile is a set of names"):
         Operation("pay", answer_ok, "sent_at")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="operation pay: volatile is a set of names, not of tuple"):
+        Operation("pay", answer_ok, frozenset({("meta", "sent_at")}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["meta.sent_at", "/meta/sent_at", "items[0]", "$.meta", "$", "a.", "."])
+def test_a_path_that_would_ignore_nothing_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="is a path: only top-level members can be left out"):
+        Operation("pay", answer_ok, frozenset({"sent_at", path}))
+
+
+@pytest.mark.parametrize("name", ["sent_at", "sent-at", "sent at", "größe", "@id", "a$b", "dc:date", ""])
+def test_the_name_of_a_member_is_no_path(name: str) -> None:
+    assert Operation("pay", answer_ok, frozenset({name})).volatile == {name}
 
 
 def test_a_name_is_registered_once() -> None:

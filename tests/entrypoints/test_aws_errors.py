@@ -43,6 +43,8 @@ def refused(code: str, message: str = "why\n so") -> ClientError:
         (EndpointConnectionError(endpoint_url="http://x"), "--endpoint-url, AWS_ENDPOINT_URL"),
         (ReadTimeoutError(endpoint_url="http://x"), "--endpoint-url, AWS_ENDPOINT_URL"),
         (ValueError("Invalid endpoint: x"), "is no URL"),
+        (ValueError("Invalid endpoint: https://sqs..amazonaws.com"), "no region is set"),
+        (ValueError("of another kind"), "ValueError: of another kind"),
         (BotoCoreError(), "BotoCoreError: "),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",

@@ -1,6 +1,7 @@
 """`onejob dlq list`: what is shown of each letter, and that looking changes nothing."""
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,6 +51,18 @@ def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues)
     assert "amount: expected less" in second
     assert " s ago" in second
     assert summary == "2 letters: not_json 1, out_of_stock 1"
+
+
+@pytest.mark.parametrize("member", ["job_id", "tenant"])
+def test_a_letter_with_an_endless_id_is_shown_like_any_other(queues: Queues, member: str) -> None:
+    marks = "\u0301\u0323" * 60_000
+    bury(queues, json.dumps({"job_id": "1", member: marks}, ensure_ascii=False), '{"job_id":"2"}')
+    began = time.thread_time()
+    shown = onejob("dlq", "list")
+    assert time.thread_time() - began < 5, "seconds of the processor"
+    _header, first, second, _summary = shown.stdout.splitlines()
+    assert f"invalid_{member}" in first
+    assert second.split()[0] == "2"
 
 
 def test_for_scripts_an_object_a_line(queues: Queues) -> None:

@@ -38,6 +38,7 @@ from tests.support.disks import grow, make_read_only, small_disk
 OPERATIONS = """
 import os, time
 from domain.errors import PermanentError
+from domain.operation import Operation
 
 def ok(job, attempt):
     with open("effects", "a") as file:
@@ -96,6 +97,7 @@ def wait_for_file(job, attempt):
         time.sleep(0.01)
 
 not_callable = 3
+pay = Operation("pay", ok)
 λ = ok
 """
 
@@ -227,6 +229,29 @@ def test_the_registered_operation_is_the_default() -> None:
     assert summary(run(jobs('{"job_id":"1"}'), "--operation", "default", "--name", "x", "--json"))["executed"] == 1
 
 
+VOLATILE = """
+from domain.operation import Operation
+from mine import ok
+
+charge = Operation("bill", ok, frozenset({"sent_at"}))
+"""
+
+
+@pytest.mark.parametrize(("name", "key_name"), [(None, "bill"), ("other", "other")])
+def test_an_operation_of_ones_own_keeps_its_name_and_its_volatile_members(name: str | None, key_name: str) -> None:
+    Path("volatile.py").write_text(VOLATILE)
+    sys.modules.pop("volatile", None)
+    named = ("--name", name) if name else ()
+    file = jobs('{"job_id":"1","sent_at":1}', '{"job_id":"1","sent_at":2}', '{"job_id":"1","amount":1}')
+    result = run(file, "--operation", "volatile:charge", *named, "--json")
+    assert (summary(result)["executed"], summary(result)["skipped"], effects()) == (1, 1, ["1"])
+    assert summary(result)["rejected_by_reason"] == {"payload_mismatch": 1}
+    operations, default = chosen_operations("volatile:charge", name)
+    found = operations.find(default)
+    assert found is not None
+    assert (default, found.name, set(found.volatile)) == (key_name, key_name, {"sent_at"})
+
+
 def test_a_function_may_lie_deeper_in_its_module() -> None:
     operations, name = chosen_operations("mine:Deep.inside", None)
     assert name == "inside"
@@ -241,13 +266,17 @@ def test_a_function_may_lie_deeper_in_its_module() -> None:
         ("mine:nothing", None, "--operation mine:nothing: AttributeError"),
         ("mine:", None, "--operation mine:: AttributeError"),
         (":f", None, "--operation :f: ValueError"),
-        ("mine:not_callable", None, "is not a function"),
+        ("mine:not_callable", None, "is neither a function nor an Operation"),
+        ("mine:pay", "a b", "--name a b: expected 1 to 64 characters"),
+        ("paths:charge", None, "volatile 'meta.sent_at' is a path"),
         ("mine:asynchronous", None, "async or generator function runs nothing"),
         ("mine:λ", None, "--name λ: expected 1 to 64 characters"),
         ("mine:ok", "a b", "--name a b: expected 1 to 64 characters"),
     ],
 )
 def test_an_operation_that_cannot_be_run_is_a_clear_error(operation: str, name: str | None, told: str) -> None:
+    Path("paths.py").write_text(VOLATILE.replace("sent_at", "meta.sent_at"))
+    sys.modules.pop("paths", None)
     with pytest.raises(UnusableOptionError) as refused:
         chosen_operations(operation, name)
     assert told in str(refused.value)

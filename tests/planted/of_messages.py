@@ -21,6 +21,8 @@ RENEWALS: Final = "adapters/threads/heartbeat.py"
 PERIODIC: Final = "adapters/threads/periodic.py"
 POOL: Final = "adapters/threads/pool.py"
 CREW: Final = "adapters/threads/crew.py"
+IDENTITY: Final = "domain/identity.py"
+HTTP_REQUEST: Final = "adapters/http/request.py"
 
 _HEARTBEAT: Final = "tests/adapters/sqs/polling/test_visibility_heartbeat.py"
 _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
@@ -119,4 +121,8 @@ NEAR: Final = (
     Near(Bug("what a from_body raises ends what is beside its message", JOB_FACTORY, "    except BaseException as error:  # the user's code", "    except ArithmeticError as error:  # the user's code"), (f"{_FOREIGN}::test_what_it_raises_rejects_its_message_alone_and_tells_no_value",)),
     Near(Bug("a job message is translated too", JOB_FACTORY, " and not (isinstance(message, dict) and \"job_id\" in message):\n", ":\n"), (f"{_FOREIGN}::test_cloud_events_and_pointers_and_never_a_job",)),
     Near(Bug("wrapped operations forget from_body", OPERATION, "from_body=self.from_body)\n", "from_body=None)\n"), (f"{_FOREIGN}::test_wrapped_operations_translate_too",)),
+    # foreign text whose cost is looked at before it is paid
+    Near(Bug("an id is normalised before its length is looked at", IDENTITY, "    if len(value) > MAX_ID_CODE_POINTS:\n", "    if False:\n"), ("tests/adapters/sqs/test_batch.py::test_a_message_with_an_endless_name_costs_its_neighbours_nothing[job_id]",)),
+    Near(Bug("a decomposed id is refused by the length of its composed form", IDENTITY, "MAX_ID_CODE_POINTS: Final = 4 * MAX_ID_BYTES\n", "MAX_ID_CODE_POINTS: Final = MAX_ID_BYTES\n"), ("tests/domain/test_job.py::test_the_longest_spelling_of_a_legal_id_is_legal",)),
+    Near(Bug("an HTTP body is decoded before its size is looked at", HTTP_REQUEST, "        if len(body) > (_MAX_BASE64 if self.is_base64 else MAX_BODY_BYTES):\n", "        if False:\n"), ("tests/adapters/http/test_request.py::test_the_limit_is_looked_at_before_the_body_is_decoded",)),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -15,6 +16,8 @@ from domain.strict_json import Json, parse
 
 MAX_BODY_BYTES: Final = 262_144
 """Of a payload as it comes. What is made of it for a queue is measured by who sends it."""
+
+_MAX_BASE64: Final = 4 * ceil(MAX_BODY_BYTES / 3)
 
 RESERVED: Final = ("job_id", "operation", "tenant")
 """A message has these beside the payload's members: from a payload they would be another job, or another's."""
@@ -43,8 +46,11 @@ class HttpRequest:
         """The body as a JSON object. Raises `HttpProblemError`."""
         if not is_json(self.headers.get("content-type")):
             raise HttpProblemError(NOT_JSON)
+        body = self.body or ""
+        if len(body) > (_MAX_BASE64 if self.is_base64 else MAX_BODY_BYTES):
+            raise HttpProblemError(TOO_LARGE)
         try:
-            content = b64decode(self.body or "", validate=True) if self.is_base64 else (self.body or "").encode()
+            content = b64decode(body, validate=True) if self.is_base64 else body.encode()
             if len(content) > MAX_BODY_BYTES:
                 raise HttpProblemError(TOO_LARGE)
             payload = parse(content.decode())

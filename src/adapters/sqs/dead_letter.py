@@ -92,7 +92,7 @@ def _reason(message: Message, rejected: Rejected, request_id: str, operation: st
 
 
 def _printable(text: str | None, longest: int) -> str | None:
-    return None if text is None else re.sub(r"[^ !#-\[\]-~]", "?", text)[:longest]
+    return None if text is None else re.sub(r"[^ !#-\[\]-~]", "?", text[:longest])
 
 
 def _original_attributes(message: Message) -> list[tuple[str, dict[str, Any]]]:

@@ -16,6 +16,7 @@ from entrypoints.cli.doctor_app import doctor
 from entrypoints.cli.jobs_app import forget, list_jobs, show
 from entrypoints.cli.local_app import local
 from entrypoints.cli.options import DEFAULT_DB, KeyName, OwnDbFile, OwnNamespace
+from entrypoints.cli.output import replace_unencodable
 from entrypoints.cli.purge_app import purge
 from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.serve_app import serve
@@ -59,6 +60,7 @@ def onejob(
     ] = False,
 ) -> None:
     """Run each job's effect once on AWS: SQS, Lambda and DynamoDB."""
+    replace_unencodable()
 
 
 @app.command()
@@ -110,7 +112,7 @@ def run(
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
             help="An operation registered in domain/business.py (default: the one named default), or any "
-            "function(job, attempt) as package.module:function; the current folder is searched last.",
+            "function(job, attempt) or Operation as package.module:NAME; the current folder is searched last.",
         ),
     ] = None,
     name: KeyName = None,
@@ -183,6 +185,7 @@ def main() -> None:
     """The entry of the `onejob` command. SIGTERM, and a terminal that is closed, end it as Ctrl-C does: nothing is
     left running.
     """
+    replace_unencodable()  # for the help, which is shown before any command begins
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         install_handler(signal.SIGINT, signal.default_int_handler)
     install_handler(signal.SIGTERM, _terminated)

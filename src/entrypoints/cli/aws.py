@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sts.client import STSClient
 
 AWS_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
-"""The last is what botocore raises for an endpoint that is no URL."""
+"""The last is what botocore raises for an endpoint that is no URL, among other things: `explained` tells which."""
 
 TRIES: Final = 4
 """For what may be asked again at no risk. A command that sends is given clients that try once."""
@@ -78,7 +78,12 @@ def is_setting(error: BaseException) -> bool:
         return is_setting(error.__cause__)
     return isinstance(
         error, NoCredentialsError | PartialCredentialsError | NoRegionError | InvalidRegionError | ProfileNotFound
-    ) or (isinstance(error, ValueError) and not isinstance(error, ClientError))
+    ) or is_no_url(error)
+
+
+def is_no_url(error: BaseException) -> bool:
+    """Whether botocore refuses the endpoint: it raises a bare `ValueError`, which may be anything else too."""
+    return isinstance(error, ValueError) and str(error).startswith("Invalid endpoint")
 
 
 def explained(error: BaseException, on: str = "") -> str:
@@ -100,7 +105,9 @@ def explained(error: BaseException, on: str = "") -> str:
             return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL), and is there a proxy before it?"
         case NoConnectionError() | HTTPClientError():
             return f"{error}: is the endpoint right (--endpoint-url, AWS_ENDPOINT_URL, --region), and the network up?"
-        case ValueError():
+        case ValueError() if is_no_url(error) and ".." in str(error):  # made of an empty region
+            return "no region is set: --region, or AWS_DEFAULT_REGION"
+        case ValueError() if is_no_url(error):
             return f"{error}: --endpoint-url, or AWS_ENDPOINT_URL, is no URL"
         case _:
             return f"{type(error).__name__}: {text_of(error)}"

@@ -8,13 +8,14 @@ from traceback import extract_tb
 from typing import Final
 
 import typer
+from botocore.exceptions import BotoCoreError
 
 from adapters.job_lines import UnreadableFileError
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.ports import QueueUnavailableError
 from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.identity import NAME
-from entrypoints.cli.aws import AWS_ERRORS, explained, is_setting
+from entrypoints.cli.aws import AWS_ERRORS, explained, is_no_url, is_setting
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.run_view import say
 from entrypoints.settings import SettingError
@@ -41,6 +42,8 @@ def ended(command: str, on: str = "") -> Iterator[None]:
         text = explained(cause, on) if isinstance(cause, AWS_ERRORS) and cause is not None else str(error)
         _end(command, text, FOUND)
     except AWS_ERRORS as error:
+        if isinstance(error, ValueError) and not isinstance(error, BotoCoreError) and not is_no_url(error):
+            raise  # a defect, whose place must be seen
         _end(command, explained(error, on), UNUSABLE if is_setting(error) else FOUND)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

@@ -78,11 +78,12 @@ def logs(
 
     Exit status: 0; 1 if nothing is deployed; 130 after --follow.
     """
+    from entrypoints.cli.tables import print_line
+
     with _failures("logs"):
         for line in Local().log_lines(follow=follow):
             if everything or '"event":' in line:
-                typer.echo(line)
-                sys.stdout.flush()
+                print_line(line.expandtabs())
 
 
 @local.command()

@@ -1,8 +1,9 @@
-"""The operation that `--operation` names: a registered one, or any function of the user's."""
+"""The operation that `--operation` names: a registered one, or any function or `Operation` of the user's."""
 
 import importlib
 import os
 import sys
+from dataclasses import replace
 from typing import Any, cast
 
 from domain.identity import NAME
@@ -15,34 +16,37 @@ def chosen_operations(operation: str | None, name: str | None) -> tuple[Operatio
     from domain.business import OPERATIONS
 
     if operation is not None and ":" in operation:
-        function = _imported(operation)
+        found = _imported(operation)
+        if isinstance(found, Operation):
+            return _under_a_name(found, name or found.name, OPERATIONS.from_body)
         named = name or operation.rpartition(":")[2].rpartition(".")[2]
-        return _under_a_name(function, frozenset(), named, OPERATIONS.from_body)
+        return _under_a_name(found, named, OPERATIONS.from_body)
     registered = operation or DEFAULT_OPERATION
-    found = OPERATIONS.find(registered)
-    if found is None:
+    known = OPERATIONS.find(registered)
+    if known is None:
         raise UnusableOptionError(
             f"--operation {registered}: not registered in domain/business.py; "
             "a function of yours is named package.module:function"
         )
     if name is None:
         return OPERATIONS, registered
-    return _under_a_name(found.run, found.volatile, name, OPERATIONS.from_body)
+    return _under_a_name(known, name, OPERATIONS.from_body)
 
 
 def _under_a_name(
-    run: OperationFunction, volatile: frozenset[str], name: str, from_body: FromBody | None
+    named: OperationFunction | Operation, name: str, from_body: FromBody | None
 ) -> tuple[Operations, str]:
     if not NAME.fullmatch(name):
         raise UnusableOptionError(f"--name {name}: expected 1 to 64 characters of A-Z a-z 0-9 _ -")
     try:
-        return Operations(Operation(name, run, volatile), from_body=from_body), name
+        operation = replace(named, name=name) if isinstance(named, Operation) else Operation(name, named)
+        return Operations(operation, from_body=from_body), name
     except TypeError as error:
         raise UnusableOptionError(f"--operation: {error}") from error
 
 
-def _imported(operation: str) -> OperationFunction:
-    """A function by `package.module:function`; the current folder is searched last."""
+def _imported(operation: str) -> OperationFunction | Operation:
+    """What `package.module:NAME` names: a function, or an `Operation`. The current folder is searched last."""
     module_name, _, attribute = operation.partition(":")
     where = ""
     try:
@@ -55,6 +59,8 @@ def _imported(operation: str) -> OperationFunction:
             found = getattr(found, part)
     except (Exception, SystemExit) as error:
         raise UnusableOptionError(f"--operation {operation}: {type(error).__name__}: {error}{where}") from error
+    if isinstance(found, Operation):
+        return found
     if not callable(found):
-        raise UnusableOptionError(f"--operation {operation}: is not a function{where}")
+        raise UnusableOptionError(f"--operation {operation}: is neither a function nor an Operation{where}")
     return cast(OperationFunction, found)

@@ -7,6 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from entrypoints.cli.output import is_terminal, spinner
 from entrypoints.cli.run_view import say
 
 EVERY_SECONDS: Final = 5.0
@@ -18,8 +19,8 @@ class Ticker:
     def __init__(self) -> None:
         self._began = self._told = time.monotonic()
         self._bar: Progress | None = None
-        if sys.stderr is not None and sys.stderr.isatty():
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        if is_terminal(sys.stderr):
+            columns = (SpinnerColumn(spinner(sys.stderr)), TextColumn("{task.description}"), TimeElapsedColumn())
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
 
     def __enter__(self) -> "Ticker":

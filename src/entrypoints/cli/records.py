@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from adapters.sqlite.database import UnusableDatabaseError
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.ports.clock import Clock
 from domain.ports.store_admin import StoreAdmin
 from domain.record import Record
-from entrypoints.cli.aws import AWS_ERRORS, Aws, explained
+from entrypoints.cli.aws import Aws, explained, is_no_url
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
@@ -106,8 +108,12 @@ def open_records(options: RecordsOptions) -> Iterator[Records]:
 def _admin(container: Container, settings: Settings) -> StoreAdmin:
     try:
         return container.admin()
-    except (SettingError, UnusableDatabaseError, *AWS_ERRORS):
+    except (SettingError, UnusableDatabaseError, ClientError, BotoCoreError):
         raise
+    except ValueError as error:
+        if is_no_url(error):
+            raise
+        raise SettingError(f"IDEMPOTENCY_BACKEND={settings.backend}: {error}") from error
     except Exception as error:  # a backend's own, whose client need not be installed
         raise SettingError(f"IDEMPOTENCY_BACKEND={settings.backend}: {error}") from error
 

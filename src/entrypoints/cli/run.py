@@ -13,6 +13,7 @@ from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
+from domain.errors import text_of
 from domain.identity import NAME
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -124,7 +125,7 @@ class Run:
             try:
                 show()
             except (OSError, ValueError) as error:
-                self._fail(f"output: {getattr(error, 'strerror', None) or error}")
+                self._fail(f"output: {getattr(error, 'strerror', None) or text_of(error)}")
 
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble

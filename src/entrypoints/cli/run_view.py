@@ -18,6 +18,7 @@ from rich.text import Text
 
 from domain.errors import text_of
 from domain.outcome import Deferred, Executed, Failed, Rejected, Skipped
+from entrypoints.cli.output import spinner, write
 from entrypoints.cli.runner import Told
 
 EVERY_SECONDS: Final = 5.0
@@ -125,7 +126,7 @@ def explained(told: Told, *, error_messages: bool) -> str:
 def _place(told: Told, *, error_messages: bool) -> str:
     if told.error is None:
         return ""
-    frames = extract_tb(told.error.__traceback__)
+    frames = extract_tb(told.error.__traceback__, limit=-1)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"{place}: {text_of(told.error)}" if error_messages else place
 
@@ -148,9 +149,7 @@ def is_worth_a_line(told: Told) -> bool:
 
 def say(text: str) -> None:
     """A line on standard error."""
-    if sys.stderr is not None:
-        sys.stderr.write(f"{printable(text)}\n")
-        sys.stderr.flush()
+    write(sys.stderr, f"{printable(text)}\n")
 
 
 class JsonView:
@@ -178,8 +177,7 @@ class JsonView:
         sys.stdout = self._output
 
     def _print(self, **values: Any) -> None:
-        self._output.write(f"{json.dumps(values)}\n")
-        self._output.flush()
+        write(self._output, f"{json.dumps(values)}\n")
 
 
 class PlainView:
@@ -192,8 +190,7 @@ class PlainView:
 
     def told(self, told: Told) -> None:
         if is_worth_a_line(told):
-            sys.stdout.write(f"{line_of(told, error_messages=self._error_messages)}\n")
-            sys.stdout.flush()
+            write(sys.stdout, f"{line_of(told, error_messages=self._error_messages)}\n")
         self.idle()
 
     def idle(self) -> None:
@@ -208,8 +205,7 @@ class PlainView:
         console = Console()
         with console.capture() as captured:
             console.print(summary(tally))
-        sys.stdout.write(captured.get())
-        sys.stdout.flush()
+        write(sys.stdout, captured.get())
 
     def close(self) -> None:
         pass
@@ -225,7 +221,7 @@ class BarView:
         self._drawn = 0.0
         self._position = 0
         self._progress = Progress(
-            SpinnerColumn(),
+            SpinnerColumn(spinner(sys.stdout)),
             BarColumn(),
             TextColumn("{task.fields[lines]:,} lines"),
             TextColumn("{task.fields[rate]:,.0f}/s"),

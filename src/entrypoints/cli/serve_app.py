@@ -16,7 +16,7 @@ def serve(
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
             help="The operation of requests that name none: one registered in domain/business.py (default: the one "
-            "named default), or any function(job, attempt) as package.module:function.",
+            "named default), or any function(job, attempt) or Operation as package.module:NAME.",
         ),
     ] = None,
     name: KeyName = None,

@@ -2,43 +2,55 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from entrypoints.cli.output import is_terminal, write
 from entrypoints.cli.run_view import printable
+
+WIDEST_COLUMN: Final = 300
+"""Outside a terminal. A longer cell is whole and moves its own line on: padding every line to it would cost their
+product.
+"""
 
 
 def print_object(**values: Any) -> None:
     """One line of JSON on standard output."""
-    sys.stdout.write(f"{json.dumps(values, default=str)}\n")
-    sys.stdout.flush()
+    write(sys.stdout, f"{json.dumps(values, default=str)}\n")
 
 
 def print_line(text: str) -> None:
     """One line for people."""
-    sys.stdout.write(f"{printable(text)}\n")
-    sys.stdout.flush()
+    write(sys.stdout, f"{printable(text)}\n")
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """For people: framed on a terminal, plain columns elsewhere. What a message brought is text, never markup."""
-    is_terminal = sys.stdout.isatty()
-    table = Table(box=None if not is_terminal else Table().box, pad_edge=is_terminal)
-    for heading in headings:
-        table.add_column(Text(heading), no_wrap=not is_terminal)
+    cells = [[_cell(value) for value in row] for row in rows]
+    lines = _framed(headings, cells) if is_terminal(sys.stdout) else _columns([headings, *cells])
+    write(sys.stdout, "".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def _framed(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    table = Table(*(Column(Text(heading)) for heading in headings))
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    console = Console() if is_terminal else Console(width=100_000, color_system=None)
+        table.add_row(*map(Text, row))
+    console = Console()
     with console.capture() as captured:
         console.print(table)
-    lines = (line.rstrip() for line in captured.get().splitlines())
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    return captured.get().splitlines()
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [min(WIDEST_COLUMN, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
 
 
 def _cell(value: object) -> str:

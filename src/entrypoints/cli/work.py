@@ -20,6 +20,7 @@ from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
 from domain.backoff import backoff
 from domain.errors import text_of
+from entrypoints.cli.aws import is_no_url
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_view import say
@@ -128,6 +129,8 @@ def _parts(options: WorkOptions) -> Parts:
     except (SettingError, UnusableDatabaseError, UnusableOptionError):
         raise
     except (BotoCoreError, ValueError) as error:  # no region, a profile that is not there, an endpoint that is no URL
+        if not (isinstance(error, BotoCoreError) or is_no_url(error)):
+            raise UnusableOptionError(f"the worker cannot be made: {type(error).__name__}: {error}") from error
         raise UnusableOptionError(
             f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
         ) from error

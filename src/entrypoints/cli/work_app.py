@@ -20,7 +20,7 @@ def work(
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
             help="An operation registered in domain/business.py (default: all of them, and the one named default for "
-            "messages that name none), or any function(job, attempt) as package.module:function.",
+            "messages that name none), or any function(job, attempt) or Operation as package.module:NAME.",
         ),
     ] = None,
     name: KeyName = None,

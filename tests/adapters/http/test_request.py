@@ -78,6 +78,14 @@ def test_the_limit_is_in_bytes() -> None:
     assert request(fits).payload()
     assert problem(request(fits + " ")) == (TOO_LARGE, None)
     assert len(fits) < MAX_BODY_BYTES / 1.9
+    assert request(b64encode(fits.encode()).decode(), is_base64=True).payload()
+    assert problem(request(b64encode(f"{fits} ".encode()).decode(), is_base64=True)) == (TOO_LARGE, None)
+
+
+@pytest.mark.parametrize("is_base64", [False, True])
+def test_the_limit_is_looked_at_before_the_body_is_decoded(is_base64: bool) -> None:
+    """What cannot be decoded is too large before it is tried."""
+    assert problem(request("\ud800" * 2 * MAX_BODY_BYTES, is_base64=is_base64)) == (TOO_LARGE, None)
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", None])

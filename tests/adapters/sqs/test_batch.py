@@ -1,6 +1,7 @@
 """A batch from event to answer: every outcome's message, lanes, and the deadline."""
 
 import json
+import time
 from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,25 @@ def buried(worker: Worker) -> list[dict[str, Any]]:
 
 
 # What becomes of a message
+
+
+MARKS = "\u0301\u0323" * 70_000
+"""Of which normal form C would sort 280 KB for 20 seconds, while no other thread runs."""
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [body(MARKS), body("1", tenant=MARKS), body("1", operation=MARKS)],
+    ids=["job_id", "tenant", "operation"],
+)
+def test_a_message_with_an_endless_name_costs_its_neighbours_nothing(hostile: str) -> None:
+    worker = Worker()
+    neighbours = [record(f"m{number}", body(f"job-{number}")) for number in range(9)]
+    began = time.thread_time()
+    assert worker.handle(record("hostile", hostile), *neighbours) == []
+    assert time.thread_time() - began < 1, "seconds of the processor"
+    assert sorted(worker.runs) == [f"job-{number}" for number in range(9)]
+    assert [reason.partition("_")[0] for reason in reasons(worker)] == ["invalid"]
 
 
 def test_executed_and_skipped_messages_are_done() -> None:
