@@ -95,6 +95,15 @@ def wait_for_file(job, attempt):
     while not os.path.exists("go"):
         time.sleep(0.01)
 
+def swallow(job, attempt):
+    os.system("cat >/dev/null")
+    return ok(job, attempt)
+
+def drain(job, attempt):
+    import sys
+    assert (sys.stdin.read(), os.read(0, 9)) == ("", b"")
+    return ok(job, attempt)
+
 not_callable = 3
 λ = ok
 """
@@ -623,6 +632,55 @@ def test_standard_input_is_not_overwritten_by_its_own_failed_lines() -> None:
         process = start("-", "--operation", "mine:ok", "--failed", "jobs.jsonl", stdin=given, stderr=subprocess.PIPE)
     assert "is read, or is the database" in process.communicate(timeout=20)[1]
     assert (process.returncode, Path("jobs.jsonl").read_text()) == (2, "nonsense\n")
+
+
+NAMES_OF_STANDARD_INPUT = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "link", "pipe"]
+
+
+@pytest.mark.parametrize("operation", ["mine:swallow", "mine:drain", "greedy:ok"])
+@pytest.mark.parametrize("source", NAMES_OF_STANDARD_INPUT)
+def test_an_operation_and_its_children_see_an_empty_standard_input(source: str, operation: str) -> None:
+    Path("greedy.py").write_text("import os, sys\nos.system('cat >/dev/null')\nsys.stdin.read()\nfrom mine import ok")
+    Path("link").symlink_to("/dev/stdin")
+    os.mkfifo("pipe")
+    lines = "".join(json.dumps({"job_id": str(n), "fill": "x" * 8000}) + "\n" for n in range(60))
+    process = start(
+        source, "--operation", operation, "--concurrency", "1", "--json", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    if source == "pipe":
+        Path("pipe").write_text(lines)
+    stdout, _ = process.communicate(None if source == "pipe" else lines, timeout=60)
+    assert process.returncode == 0
+    assert json.loads(stdout.splitlines()[-1])["summary"]["executed"] == len(effects()) == 60
+
+
+@pytest.mark.parametrize("source", ["-", "/dev/stdin", "jobs.jsonl"])
+def test_a_file_given_as_standard_input_is_not_swallowed_either(source: str) -> None:
+    jobs(*(json.dumps({"job_id": str(n), "fill": "x" * 8000}) for n in range(60)))
+    with Path("jobs.jsonl").open() as given:
+        process = start(source, "--operation", "mine:swallow", "--json", stdin=given, stdout=subprocess.PIPE)
+        stdout, _ = process.communicate(timeout=60)
+        assert os.lseek(given.fileno(), 0, os.SEEK_CUR) == (given.seek(0, 2) if source == "-" else 0)
+    assert json.loads(stdout.splitlines()[-1])["summary"]["executed"] == 60
+
+
+def test_a_shell_that_loops_over_its_input_keeps_it() -> None:
+    jobs('{"job_id":"1"}')
+    done = shell("printf 'a\\nb\\n' | while read n; do onejob run jobs.jsonl --name $n --operation mine:swallow; done")
+    assert (done.returncode, effects()) == (0, ["1", "1"])
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&- </dev/null", "0<&- 2>&-"])
+def test_with_closed_streams_an_operation_still_sees_an_empty_input(closed: str) -> None:
+    done = shell(f"onejob run {jobs(*numbered(3))} --operation mine:drain {closed}")
+    assert (done.returncode, len(effects())) == (0, 3)
+
+
+def test_standard_input_is_as_it_was_afterwards() -> None:
+    before = (os.fstat(0), sys.stdin)
+    run(jobs('{"job_id":"1"}'), "--operation", "mine:drain")
+    assert os.path.samestat(os.fstat(0), before[0])
+    assert sys.stdin is before[1]
 
 
 def test_a_second_signal_leaves_at_once() -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
+from adapters.standard_input import standard_input_withheld
 from adapters.threads.pool import ThreadPool
 from domain.identity import NAME
 from domain.job import Job
@@ -44,12 +45,13 @@ def run_file(options: RunOptions) -> int:
     """Run it, and answer the exit status. Every foreseeable error is a line on standard error."""
     try:
         with ExitStack() as stack:
+            source = stack.enter_context(standard_input_withheld(options.source))  # before a module of the user's
             if not NAME.fullmatch(options.namespace):
                 raise UnusableOptionError(f"--namespace {options.namespace}: expected 1 to 64 of A-Z a-z 0-9 _ -")
             operations, default_operation = chosen_operations(options.operation, options.name)
             events = LastTraces()
             container = _container(options, operations, events)
-            jobs = stack.enter_context(open_jobs(options.source))
+            jobs = stack.enter_context(open_jobs(options.source, source))
             open_store(container, options.store, stack)
             pool = ThreadPool(options.concurrency)
             threads = pool.ensure(options.concurrency)
@@ -58,7 +60,7 @@ def run_file(options: RunOptions) -> int:
             tally = Tally()
             view = _view(options, jobs, tally)
             stack.callback(view.close)
-            failed = FailedLines(stack, options)  # last: what it held is gone from here on
+            failed = FailedLines(stack, options, jobs)  # last: what it held is gone from here on
             runner = JobFileRunner(
                 factory=JobFactory(options.namespace, operations, default_operation),
                 process=container.service().process,
