@@ -1,4 +1,4 @@
-"""Standard input, kept from code that is not ours: an operation, or a child of one, would swallow what the tool reads."""
+"""Standard input, kept from code that is not ours: operations and their children would swallow what the tool reads."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ def standard_input_withheld(source: str) -> Iterator[Any]:
             os.close(empty)
         else:
             os.set_inheritable(empty, True)
-        sys.stdin = stack.enter_context(open(_DESCRIPTOR, closefd=False))  # noqa: SIM115
+        sys.stdin = stack.enter_context(open(_DESCRIPTOR, closefd=False))
         yield readable
 
 
