@@ -217,6 +217,12 @@ def test_a_line_without_a_newline_stays_a_line_of_its_own() -> None:
     assert Path("failed.jsonl").read_text() == "a\nb\n"
 
 
+def test_two_amounts_are_never_taken_for_one() -> None:
+    file = jobs(*(f'{{"job_id":"1","amount":{amount}}}' for amount in ("12345678901234567.89", "12345678901234567.01")))
+    result = run(file, "--operation", "mine:ok", "--json")
+    assert (summary(result)["rejected_by_reason"], effects()) == ({"inexact_number": 2}, [])
+
+
 def test_an_omitted_answer_is_told() -> None:
     result = run(jobs('{"job_id":"1"}'), "--operation", "mine:odd")
     assert result.exit_code == 0
@@ -618,6 +624,66 @@ def test_failed_lines_may_go_to_a_device(failed: str, status: int) -> None:
     jobs("nonsense", "nonsense")
     done = shell(f"onejob run jobs.jsonl --operation mine:ok --failed {failed} </dev/null")
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+@pytest.mark.parametrize("before", [None, 0o644, 0o666])
+def test_failed_lines_are_nobody_elses(before: int | None) -> None:
+    if before is not None:
+        Path("failed.jsonl").write_text("of the last run\n")
+        Path("failed.jsonl").chmod(before)
+        os.link("failed.jsonl", "seen")
+    previous = os.umask(0)
+    try:
+        run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "failed.jsonl")
+    finally:
+        os.umask(previous)
+    assert (Path("failed.jsonl").read_text(), Path("failed.jsonl").stat().st_mode & 0o777) == ("nonsense\n", 0o600)
+    assert before is None or Path("seen").read_text() == "of the last run\n", "written aside"
+    assert not list(Path().glob(".failed*"))
+
+
+@pytest.mark.parametrize("target", ["theirs", "nowhere", "pipe", "folder", "/dev/null"])
+def test_failed_lines_follow_no_link(target: str) -> None:
+    Path("theirs").write_text("precious\n")
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("failed.jsonl").symlink_to(target)
+    result = run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "failed.jsonl")
+    assert (result.exit_code, "--failed failed.jsonl: is a link" in result.stderr) == (2, True)
+    assert (Path("theirs").read_text(), Path("nowhere").exists()) == ("precious\n", False)
+
+
+def test_a_link_that_is_made_meanwhile_is_replaced_and_not_followed() -> None:
+    Path("theirs").write_text("precious\n")
+    Path("linking.py").write_text("import os\ndef link(job, attempt): os.symlink('theirs', 'failed.jsonl'); 1 / 0")
+    file = jobs('{"job_id":"1"}')
+    run(file, "--operation", "linking:link", "--failed", "failed.jsonl", "--max-attempts", "1")
+    assert (Path("theirs").read_text(), Path("failed.jsonl").is_symlink()) == ("precious\n", False)
+    assert Path("failed.jsonl").read_text() == Path(file).read_text()
+
+
+def test_failed_lines_may_go_to_another_output() -> None:
+    jobs("nonsense")
+    done = shell("onejob run jobs.jsonl --operation mine:ok --failed /dev/stdout --json | cat")
+    assert "nonsense" in done.stdout.splitlines()
+    shell("echo before >out; onejob run jobs.jsonl --operation mine:ok --failed /dev/fd/3 3>>out")
+    assert Path("out").read_text() == "before\nnonsense\n"
+
+
+def test_a_folder_is_no_file_for_failed_lines() -> None:
+    Path("folder").mkdir()
+    result = run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "folder")
+    assert (result.exit_code, "--failed folder: Is a directory" in result.stderr) == (2, True)
+
+
+def test_failed_lines_that_cannot_take_their_name_are_kept_and_said() -> None:
+    Path("blocking.py").write_text("import os\ndef block(job, attempt): os.mkdir('failed.jsonl'); 1 / 0")
+    result = run(
+        jobs('{"job_id":"1"}'), "--operation", "blocking:block", "--failed", "failed.jsonl", "--max-attempts", "1"
+    )
+    (kept,) = Path().glob(".failed.jsonl.*")
+    assert (result.exit_code, f"what was written is in {kept}" in result.stderr) == (1, True)
+    assert kept.read_text() == '{"job_id":"1"}\n'
 
 
 def test_an_operation_that_changes_the_folder_changes_nothing_else() -> None:

@@ -98,6 +98,7 @@ class Run:
             self._show(lambda: self.view.note(header))
             for told in self.runner.run(self.jobs):
                 self._show(self.view.idle) if told is None else self._take(told)
+            self._keep_failed(self.failed.finish)
             self._show(lambda: self.view.end(self.tally))
             self._show(self._say_what_is_left)
         if self.trouble is not None:
@@ -114,11 +115,14 @@ class Run:
     def _take(self, told: Told) -> None:
         self.tally.add(told)
         if told.is_final and not isinstance(told.outcome, Executed | Skipped):
-            try:
-                self.failed.write(told)
-            except OSError as error:
-                self._fail(f"--failed {self.options.failed}: {error.strerror}")
+            self._keep_failed(lambda: self.failed.write(told))
         self._show(lambda: self.view.told(told))
+
+    def _keep_failed(self, keep: Callable[[], None]) -> None:
+        try:
+            keep()
+        except OSError as error:
+            self._fail(f"--failed {self.options.failed}: {error.strerror}")
 
     def _show(self, show: Callable[[], None]) -> None:
         """A closed pipe, a full disk, an operation that closed it: nothing more is shown, and what runs is finished."""
