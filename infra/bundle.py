@@ -157,9 +157,9 @@ def _clean(folder: Path) -> None:
 
 def _compile(folder: Path, *what: Path) -> str:
     """What could not be compiled, and why. In a process of its own: what the compiler writes depends on what else its
-    process holds.
+    process holds. `-P`: nothing is imported from the current folder.
     """
-    command = [sys.executable, "-s", "-S", "-m", compileall.__name__, "-q", "-j", "1"]
+    command = [sys.executable, "-P", "-s", "-S", "-m", compileall.__name__, "-q", "-j", "1"]
     names = ["-s", str(folder), "-p", "/var/task", "--invalidation-mode", "unchecked-hash"]
     done = subprocess.run(  # noqa: S603
         [*command, *names, *map(str, what)], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True

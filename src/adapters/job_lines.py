@@ -1,15 +1,15 @@
 """Lines of a file of jobs: plain or gzip, from a path or standard input, one at a time however long the file."""
 
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from io import UnsupportedOperation
 from select import POLLIN, poll
 from stat import S_ISDIR, S_ISREG
 from typing import Any, Final
+
+from adapters.standard_input import of_stream
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """As large as an SQS message may be; a longer line is reported and passed over, never held whole."""
@@ -42,17 +42,22 @@ class Line:
 
 @dataclass(slots=True)
 class JobLines:
-    """An open file of jobs. `size` is in bytes as stored; None where it is not known beforehand.
+    """An open file of jobs. `size` is in bytes as stored; None where it is not known beforehand. `state` is that of the
+    file; None where there is none.
 
     Reads a descriptor and not a buffered file: a reader that waits for a pipe can be told to stop, and holds nothing
     that the end of the process would wait for.
     """
 
     name: str
-    size: int | None
+    state: os.stat_result | None
     _source: Any
     _wake: tuple[int, int] = field(default_factory=os.pipe)
     _position: int = 0
+
+    @property
+    def size(self) -> int | None:
+        return self.state.st_size if self.state is not None and S_ISREG(self.state.st_mode) else None
 
     def stop(self) -> None:
         """No more lines; from any thread or signal handler."""
@@ -147,30 +152,26 @@ class JobLines:
 
 
 @contextmanager
-def open_jobs(source: str) -> Iterator[JobLines]:
-    """A path, or `-` for standard input; gzip is recognised by its first bytes. Raises `UnreadableFileError`."""
+def open_jobs(name: str, source: Any = ...) -> Iterator[JobLines]:
+    """Open a path, or `-` for standard input; gzip is recognised by its first bytes. Raises `UnreadableFileError`.
+
+    `source` is what is read instead, and `name` then what the user calls it: a path, a descriptor or a stream (which
+    stay open), None for a closed one (`standard_input_withheld`).
+    """
+    if source is ...:
+        source = of_stream(name)
+    if source is None:
+        raise UnreadableFileError(f"{name}: standard input is closed")
     with ExitStack() as stack:
         try:
-            if source == "-":
-                readable: Any = _standard_input()
-            else:
-                readable = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-                stack.callback(os.close, readable)
-            mode = os.fstat(readable).st_mode if isinstance(readable, int) else 0
-        except OSError as error:
-            raise UnreadableFileError(f"{source}: {error.strerror}") from error
-        if S_ISDIR(mode):
-            raise UnreadableFileError(f"{source}: Is a directory")
-        jobs = JobLines(source, os.fstat(readable).st_size if S_ISREG(mode) else None, readable)
+            if isinstance(source, str):
+                source = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, source)
+            state = os.fstat(source) if isinstance(source, int) else None
+        except (OSError, ValueError) as error:
+            raise UnreadableFileError(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+        if state is not None and S_ISDIR(state.st_mode):
+            raise UnreadableFileError(f"{name}: Is a directory")
+        jobs = JobLines(name, state, source)
         stack.callback(jobs.close)
         yield jobs
-
-
-def _standard_input() -> Any:
-    """Its descriptor, or the stream that stands in for it."""
-    if sys.stdin is None:
-        raise UnreadableFileError("-: standard input is closed")
-    try:
-        return sys.stdin.buffer.fileno()
-    except UnsupportedOperation:
-        return sys.stdin.buffer

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Final, Never
 
 from domain.errors import InvalidJobError
@@ -11,6 +12,9 @@ type Json = bool | int | float | str | list[Json] | dict[str, Json] | None
 PLAIN_BELOW: Final = 1e21
 """Integral numbers below it are written without fraction and exponent (RFC 8785, 3.2.2.3)."""
 
+ALWAYS_EXACT: Final = 16
+"""Characters with which a number with a point and no exponent has at most 15 digits: a double holds each such."""
+
 MAX_DEPTH: Final = 100
 """Containers inside one another. Far below the interpreter's recursion limit, so that every later walk is safe."""
 
@@ -19,7 +23,8 @@ def parse(text: str) -> Json:
     """Read one JSON text (RFC 8259), refusing what readers disagree on.
 
     Raises `InvalidJobError`: `empty_body`, `not_json`, `duplicate_member`, `nan_number`, `infinite_number`,
-    `number_overflow`, `too_deep`, `lone_surrogate`. A leading byte order mark is dropped (RFC 8259, 8.1).
+    `number_overflow`, `inexact_number`, `too_deep`, `lone_surrogate`. A leading byte order mark is dropped (RFC 8259,
+    8.1).
     """
     text = text.removeprefix("\ufeff")
     if not text.strip(" \t\r\n"):
@@ -62,7 +67,20 @@ def _float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
         raise InvalidJobError("number_overflow")
+    if not _is_exact(digits, number):
+        raise InvalidJobError("inexact_number", "more digits than a double holds: send it as a string")
     return number
+
+
+def _is_exact(digits: str, number: float) -> bool:
+    """Whether the double is written as that number again: else two numbers would be one, and an operation be given
+    another amount than was sent. Integers have no such bound.
+    """
+    if len(digits) <= ALWAYS_EXACT and "e" not in digits and "E" not in digits:
+        return True
+    if number == 0.0:  # a tiny one has become zero, or it is zero; its exponent may be more than Decimal takes
+        return not any(digit in "123456789" for digit in digits.lower().partition("e")[0])
+    return Decimal(digits) == Decimal(repr(number))
 
 
 def _int(digits: str) -> int:

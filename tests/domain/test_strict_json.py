@@ -64,6 +64,59 @@ def test_whatever_the_decoder_raises_is_a_refusal(monkeypatch: pytest.MonkeyPatc
         parse("{}")
 
 
+INEXACT = [
+    "12345678901234567.89",
+    "12345678901234567.01",
+    "-12345678901234567.01",
+    "0.1000000000000000055511151231257827",
+    "0.10000000000000001",
+    "0.30000000000000000001",
+    "9007199254740993.0",
+    "9007199254740993e0",
+    "1.0000000000000000000000000000001",
+    "1e-400",
+    "-1e-400",
+    "1e-99999999999999999999999999",
+    "3e-324",
+    "123456789012345678901e2",
+    "0." + "1" * 100_000,
+]
+
+
+@pytest.mark.parametrize("digits", INEXACT, ids=lambda digits: digits[:40])
+def test_a_number_that_a_double_does_not_hold_as_written_is_refused_by_name(digits: str) -> None:
+    for text in (digits, f'{{"amount":{digits}}}', f'[[{{"a":[{digits}]}}]]'):
+        with pytest.raises(InvalidJobError) as refused:
+            parse(text)
+        assert str(refused.value) == "inexact_number: more digits than a double holds: send it as a string"
+
+
+@pytest.mark.parametrize(
+    ("digits", "value"),
+    [
+        ("0.1", 0.1),
+        ("1.10", 1.1),
+        ("1234567890123.45", 1234567890123.45),
+        ("0.1234567890123456", 0.1234567890123456),
+        ("1.7976931348623157E+308", 1.7976931348623157e308),
+        ("5e-324", 5e-324),
+        ("2.2250738585072014e-308", 2.2250738585072014e-308),
+        ("9007199254740992.0", 9007199254740992),
+        ("9007199254740993", 9007199254740993),
+        ("1e22", 1e22),
+        ("0.0", 0),
+        ("-0.0", 0),
+        ("0e-99999999999999999999999999", 0),
+        ("0.00000000000000000000000000", 0),
+        ("1" + "0" * 30 + "e-30", 1),
+        ("9" * 4000, int("9" * 4000)),
+    ],
+    ids=lambda one: str(one)[:30],
+)
+def test_a_number_that_is_held_as_written_is_read(digits: str, value: Json) -> None:
+    assert parse(digits) == value
+
+
 def test_a_refusal_never_repeats_what_was_sent() -> None:
     with pytest.raises(InvalidJobError) as refused:
         parse('{"card": "4111111111111111", }')

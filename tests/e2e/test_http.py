@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from entrypoints.emulator.deployment import HOST_ARCHITECTURE
+from entrypoints.emulator.guarded import KEY_HEADER
 from infra.bundle import build
 from infra.worker_props import Architecture
 from tests.support.aws import TABLE, emulated
@@ -84,13 +85,14 @@ def test_the_url_takes_signed_requests_and_lets_in_nobody_whom_it_does_not_know(
 def call(worker: Watched, url: str, *, signed: bool = True) -> tuple[int, Any]:
     """By a plain client, signed as botocore signs; the emulator's own path stands for the URL's host."""
     headers = {**HEADERS, "Idempotency-Key": '"http-url"'}
+    unsigned = {} if signed else {KEY_HEADER: worker.aws.key}  # past the emulator's guard
     request = AWSRequest("POST", f"{url}jobs", data=b'{"amount":1}', headers=headers)
     if signed:
-        SigV4Auth(Credentials("test", "test"), "lambda", "us-east-1").add_auth(request)
+        SigV4Auth(Credentials(worker.aws.key, "test"), "lambda", "us-east-1").add_auth(request)
     url_id = str(urlsplit(url).hostname).partition(".")[0]
     connection = http.client.HTTPConnection("127.0.0.1", worker.aws.port, timeout=30)
     try:
-        connection.request("POST", f"/_aws/lambda-url/{url_id}/jobs", request.data, dict(request.headers))
+        connection.request("POST", f"/_aws/lambda-url/{url_id}/jobs", request.data, dict(request.headers) | unsigned)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:

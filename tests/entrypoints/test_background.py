@@ -50,6 +50,29 @@ def test_it_is_found_again_and_started_once(here: BackgroundEmulator) -> None:
     assert BackgroundEmulator(here.folder.parent / "other").running() is None
 
 
+def test_nobody_else_reads_its_key(here: BackgroundEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here.folder.parent)
+    before = os.umask(0)
+    try:
+        started = here.start()
+    finally:
+        os.umask(before)
+    assert started.key
+    assert here.folder.stat().st_mode & 0o077 == 0
+    assert {path.name for path in here.folder.iterdir() if path.stat().st_mode & 0o077} == set()
+
+
+def test_it_imports_nothing_of_the_folder_that_one_stands_in(
+    here: BackgroundEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "fcntl", "subprocess", "secrets"):
+        here.folder.with_name(f"{name}.py").write_text("open('imported', 'w'); raise SystemExit('imported')")
+    monkeypatch.chdir(here.folder.parent)
+    monkeypatch.setenv("PYTHONPATH", ":")  # whose empty entries are the current folder
+    assert here.start().is_ready()
+    assert not Path("imported").exists()
+
+
 def test_it_outlives_the_process_that_started_it(here: BackgroundEmulator) -> None:
     code = "import sys, pathlib; from entrypoints.emulator.background import BackgroundEmulator as B; "
     code += "print(B(pathlib.Path(sys.argv[1])).start().port)"

@@ -14,6 +14,7 @@ import zipfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from entrypoints.emulator import launcher
+from entrypoints.emulator.guarded import KEY_HEADER
 from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator, only_environment
 from tests.support.processes import environment_of, processes_in
 
@@ -115,6 +117,11 @@ def function(code: str) -> dict[str, Any]:
 
 
 def status(aws: Emulator, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> int:
+    """By a plain client that knows the key."""
+    return plain(aws, method, path, {KEY_HEADER: aws.key} | dict(headers), body)
+
+
+def plain(aws: Emulator, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> int:
     with closing(http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)) as connection:
         connection.request(method, path, body, dict(headers))
         return connection.getresponse().status
@@ -167,6 +174,54 @@ def test_a_post_that_needs_no_preflight_cannot_either(aws: Emulator, sdk: Callab
     assert status(aws, "POST", "/2015-03-31/functions", simple, body) == 201
 
 
+def signed(key: str) -> dict[str, str]:
+    scope = f"Credential={key}/20261201/us-east-1/lambda/aws4_request"
+    return {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=any"}
+
+
+@pytest.mark.parametrize("key", ["", "test", "000000000000", "ASIAAAAAAAAAAAAAAAAA", "{key}x", "x{key}", "{lower}"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_another_user_of_this_machine_does_not_have_the_key(aws: Emulator, method: str, key: str) -> None:
+    path, told = "/2015-03-31/functions", key.format(key=aws.key, lower=aws.key.lower())
+    for headers in ({}, signed(told), {KEY_HEADER: told}, {"Host": "localhost"}, {"X-Amz-Security-Token": aws.key}):
+        assert plain(aws, method, path, headers, "{}") == 403
+        assert plain(aws, method, "/_ministack/reset", headers) == 403
+    assert plain(aws, method, f"{path}?X-Amz-Credential={told}%2F20261201%2Fus-east-1", {}) == 403
+    assert plain(aws, "GET", path + "/", signed(aws.key)) != 403
+
+
+def test_who_has_not_the_key_runs_no_code(aws: Emulator, sdk: Callable[[str], Any]) -> None:
+    for theirs in ("test", "000000000000"):
+        other = boto3.client("lambda", aws_access_key_id=theirs, aws_secret_access_key="test")
+        with pytest.raises(ClientError, match="403"):
+            other.create_function(**function("def handler(event, context): ..."))
+    assert sdk("lambda").list_functions()["Functions"] == []
+
+
+def test_each_start_has_a_key_of_its_own_and_nobody_sees_it(aws: Emulator, home: Path) -> None:
+    with emulator() as other:
+        assert len({aws.key, other.key}) == 2
+        assert not replace(other, key=aws.key).is_ready()
+    assert aws.key not in repr(aws)
+    (process,) = processes_in(home)
+    assert aws.key.encode() not in Path(f"/proc/{process}/cmdline").read_bytes()
+    assert Path(f"/proc/{process}/environ").stat().st_mode & 0o077 == 0
+
+
+def test_what_it_issues_is_a_key_too(aws: Emulator, sdk: Callable[[str], Any]) -> None:
+    """The CDK command line works with roles that it assumes."""
+    made = sdk("sts").assume_role(RoleArn="arn:aws:iam::000000000000:role/any", RoleSessionName="any")["Credentials"]
+    session = boto3.client("sqs", aws_access_key_id=made["AccessKeyId"], aws_secret_access_key=made["SecretAccessKey"])
+    assert session.create_queue(QueueName="jobs")["QueueUrl"]
+
+
+def test_a_function_has_the_key(aws: Emulator, sdk: Callable[[str], Any]) -> None:
+    functions = sdk("lambda")
+    code = "import os\ndef handler(event, context): return os.environ['AWS_ACCESS_KEY_ID']"
+    functions.create_function(**function(code))
+    assert json.load(functions.invoke(FunctionName="sent")["Payload"]) == aws.key
+
+
 @from_a_browser
 def test_a_web_socket_of_a_browser_is_refused(
     aws: Emulator, sdk: Callable[[str], Any], headers: dict[str, str]
@@ -193,7 +248,7 @@ def test_programs_reach_it_past_any_proxy(aws: Emulator, monkeypatch: pytest.Mon
 def test_where_nothing_listens_nothing_is_ready() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert not Emulator(port).is_ready()
+    assert not Emulator(port, "any").is_ready()
 
 
 def test_two_stand_side_by_side_on_ports_of_their_own(aws: Emulator) -> None:
@@ -380,7 +435,11 @@ def test_a_process_that_does_not_serve_is_ended_and_what_it_wrote_is_told(
 ) -> None:
     broken = tmp_path_factory.mktemp("broken") / "guarded.py"
     broken.write_text(code)
-    monkeypatch.setattr(launcher, "guarded", SimpleNamespace(__file__=str(broken), FOLDER_PREFIX="onejob-emulator-"))
+    monkeypatch.setattr(
+        launcher,
+        "guarded",
+        SimpleNamespace(__file__=str(broken), FOLDER_PREFIX="onejob-emulator-", KEY_VARIABLE="KEY", KEY_HEADER="key"),
+    )
     monkeypatch.setattr(launcher, "READY_WITHIN_SECONDS", 1)
     assert refusal() == "the emulator did not start:\nbroken"
     assert not processes_in(own_folder)

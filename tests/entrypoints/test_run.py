@@ -96,6 +96,15 @@ def wait_for_file(job, attempt):
     while not os.path.exists("go"):
         time.sleep(0.01)
 
+def swallow(job, attempt):
+    os.system("cat >/dev/null")
+    return ok(job, attempt)
+
+def drain(job, attempt):
+    import sys
+    assert (sys.stdin.read(), os.read(0, 9)) == ("", b"")
+    return ok(job, attempt)
+
 not_callable = 3
 pay = Operation("pay", ok)
 λ = ok
@@ -208,6 +217,12 @@ def test_a_line_without_a_newline_stays_a_line_of_its_own() -> None:
     Path("jobs.jsonl").write_text("a\nb")
     run("jobs.jsonl", "--operation", "mine:ok", "--failed", "failed.jsonl")
     assert Path("failed.jsonl").read_text() == "a\nb\n"
+
+
+def test_two_amounts_are_never_taken_for_one() -> None:
+    file = jobs(*(f'{{"job_id":"1","amount":{amount}}}' for amount in ("12345678901234567.89", "12345678901234567.01")))
+    result = run(file, "--operation", "mine:ok", "--json")
+    assert (summary(result)["rejected_by_reason"], effects()) == ({"inexact_number": 2}, [])
 
 
 def test_an_omitted_answer_is_told() -> None:
@@ -640,6 +655,66 @@ def test_failed_lines_may_go_to_a_device(failed: str, status: int) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
 
 
+@pytest.mark.parametrize("before", [None, 0o644, 0o666])
+def test_failed_lines_are_nobody_elses(before: int | None) -> None:
+    if before is not None:
+        Path("failed.jsonl").write_text("of the last run\n")
+        Path("failed.jsonl").chmod(before)
+        os.link("failed.jsonl", "seen")
+    previous = os.umask(0)
+    try:
+        run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "failed.jsonl")
+    finally:
+        os.umask(previous)
+    assert (Path("failed.jsonl").read_text(), Path("failed.jsonl").stat().st_mode & 0o777) == ("nonsense\n", 0o600)
+    assert before is None or Path("seen").read_text() == "of the last run\n", "written aside"
+    assert not list(Path().glob(".failed*"))
+
+
+@pytest.mark.parametrize("target", ["theirs", "nowhere", "pipe", "folder", "/dev/null"])
+def test_failed_lines_follow_no_link(target: str) -> None:
+    Path("theirs").write_text("precious\n")
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("failed.jsonl").symlink_to(target)
+    result = run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "failed.jsonl")
+    assert (result.exit_code, "--failed failed.jsonl: is a link" in result.stderr) == (2, True)
+    assert (Path("theirs").read_text(), Path("nowhere").exists()) == ("precious\n", False)
+
+
+def test_a_link_that_is_made_meanwhile_is_replaced_and_not_followed() -> None:
+    Path("theirs").write_text("precious\n")
+    Path("linking.py").write_text("import os\ndef link(job, attempt): os.symlink('theirs', 'failed.jsonl'); 1 / 0")
+    file = jobs('{"job_id":"1"}')
+    run(file, "--operation", "linking:link", "--failed", "failed.jsonl", "--max-attempts", "1")
+    assert (Path("theirs").read_text(), Path("failed.jsonl").is_symlink()) == ("precious\n", False)
+    assert Path("failed.jsonl").read_text() == Path(file).read_text()
+
+
+def test_failed_lines_may_go_to_another_output() -> None:
+    jobs("nonsense")
+    done = shell("onejob run jobs.jsonl --operation mine:ok --failed /dev/stdout --json | cat")
+    assert "nonsense" in done.stdout.splitlines()
+    shell("echo before >out; onejob run jobs.jsonl --operation mine:ok --failed /dev/fd/3 3>>out")
+    assert Path("out").read_text() == "before\nnonsense\n"
+
+
+def test_a_folder_is_no_file_for_failed_lines() -> None:
+    Path("folder").mkdir()
+    result = run(jobs("nonsense"), "--operation", "mine:ok", "--failed", "folder")
+    assert (result.exit_code, "--failed folder: Is a directory" in result.stderr) == (2, True)
+
+
+def test_failed_lines_that_cannot_take_their_name_are_kept_and_said() -> None:
+    Path("blocking.py").write_text("import os\ndef block(job, attempt): os.mkdir('failed.jsonl'); 1 / 0")
+    result = run(
+        jobs('{"job_id":"1"}'), "--operation", "blocking:block", "--failed", "failed.jsonl", "--max-attempts", "1"
+    )
+    (kept,) = Path().glob(".failed.jsonl.*")
+    assert (result.exit_code, f"what was written is in {kept}" in result.stderr) == (1, True)
+    assert kept.read_text() == '{"job_id":"1"}\n'
+
+
 def test_an_operation_that_changes_the_folder_changes_nothing_else() -> None:
     file = jobs(*numbered(5))
     done = shell(f"onejob run {file} --operation mine:wander --json")
@@ -652,6 +727,55 @@ def test_standard_input_is_not_overwritten_by_its_own_failed_lines() -> None:
         process = start("-", "--operation", "mine:ok", "--failed", "jobs.jsonl", stdin=given, stderr=subprocess.PIPE)
     assert "is read, or is the database" in process.communicate(timeout=20)[1]
     assert (process.returncode, Path("jobs.jsonl").read_text()) == (2, "nonsense\n")
+
+
+NAMES_OF_STANDARD_INPUT = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "link", "pipe"]
+
+
+@pytest.mark.parametrize("operation", ["mine:swallow", "mine:drain", "greedy:ok"])
+@pytest.mark.parametrize("source", NAMES_OF_STANDARD_INPUT)
+def test_an_operation_and_its_children_see_an_empty_standard_input(source: str, operation: str) -> None:
+    Path("greedy.py").write_text("import os, sys\nos.system('cat >/dev/null')\nsys.stdin.read()\nfrom mine import ok")
+    Path("link").symlink_to("/dev/stdin")
+    os.mkfifo("pipe")
+    lines = "".join(json.dumps({"job_id": str(n), "fill": "x" * 8000}) + "\n" for n in range(60))
+    process = start(
+        source, "--operation", operation, "--concurrency", "1", "--json", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    if source == "pipe":
+        Path("pipe").write_text(lines)
+    stdout, _ = process.communicate(None if source == "pipe" else lines, timeout=60)
+    assert process.returncode == 0
+    assert json.loads(stdout.splitlines()[-1])["summary"]["executed"] == len(effects()) == 60
+
+
+@pytest.mark.parametrize("source", ["-", "/dev/stdin", "jobs.jsonl"])
+def test_a_file_given_as_standard_input_is_not_swallowed_either(source: str) -> None:
+    jobs(*(json.dumps({"job_id": str(n), "fill": "x" * 8000}) for n in range(60)))
+    with Path("jobs.jsonl").open() as given:
+        process = start(source, "--operation", "mine:swallow", "--json", stdin=given, stdout=subprocess.PIPE)
+        stdout, _ = process.communicate(timeout=60)
+        assert os.lseek(given.fileno(), 0, os.SEEK_CUR) == (given.seek(0, 2) if source == "-" else 0)
+    assert json.loads(stdout.splitlines()[-1])["summary"]["executed"] == 60
+
+
+def test_a_shell_that_loops_over_its_input_keeps_it() -> None:
+    jobs('{"job_id":"1"}')
+    done = shell("printf 'a\\nb\\n' | while read n; do onejob run jobs.jsonl --name $n --operation mine:swallow; done")
+    assert (done.returncode, effects()) == (0, ["1", "1"])
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&- </dev/null", "0<&- 2>&-"])
+def test_with_closed_streams_an_operation_still_sees_an_empty_input(closed: str) -> None:
+    done = shell(f"onejob run {jobs(*numbered(3))} --operation mine:drain {closed}")
+    assert (done.returncode, len(effects())) == (0, 3)
+
+
+def test_standard_input_is_as_it_was_afterwards() -> None:
+    before = (os.fstat(0), sys.stdin)
+    run(jobs('{"job_id":"1"}'), "--operation", "mine:drain")
+    assert os.path.samestat(os.fstat(0), before[0])
+    assert sys.stdin is before[1]
 
 
 def test_a_second_signal_leaves_at_once() -> None:

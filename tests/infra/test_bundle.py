@@ -1,6 +1,7 @@
 """The bundle: run-time parts only, for the function's platform, the same bytes for the same input."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.bundle import PROJECT, Bundle, BundleError, build
+from infra.bundle import PROJECT, Bundle, BundleError, _compile, build
 from infra.worker_props import Architecture
 from tests.support.project import copied_project
 
@@ -54,6 +55,31 @@ def test_no_tests_no_c_sources_no_bytecode_of_another_python(arm: Bundle) -> Non
             header = path.read_bytes()[:8]
             assert header[:4] == importlib.util.MAGIC_NUMBER, path
             assert header[4:] == b"\1\0\0\0", "bytecode is taken as it is, whatever the source's time"
+
+
+@pytest.mark.parametrize("name", ["json", "py_compile", "compileall", "concurrent", "struct"])
+def test_nothing_is_imported_from_the_folder_that_one_stands_in(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{name}.py").write_text("open('imported', 'w'); raise SystemExit(9)")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "module.py").write_text("x = 1")
+    monkeypatch.chdir(tmp_path)
+    assert _compile(tmp_path / "made", tmp_path / "made") == ""
+    assert list((tmp_path / "made").rglob("*.pyc"))
+    assert not Path("imported").exists()
+
+
+@pytest.mark.parametrize("name", ["json", "runpy", "jsii", "aws_cdk"])
+def test_the_app_imports_no_library_from_the_folder_that_it_stands_in(name: str, tmp_path: Path) -> None:
+    project = copied_project(tmp_path / "project")
+    (project / f"{name}.py").write_text("open('imported', 'w'); raise SystemExit(9)")
+    command = json.loads((project / "cdk.json").read_text())["app"].split()
+    (project / "infra" / "app.py").write_text(f"import {name}, sys, infra; print(infra.__path__, sys.path[0])")
+    done = subprocess.run([sys.executable, *command[1:]], cwd=project, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(project / "infra") in done.stdout
+    assert not (project / "imported").exists()
 
 
 def test_every_module_is_compiled_under_the_name_it_has_in_lambda(arm: Bundle) -> None:

@@ -1,10 +1,13 @@
 """What holds for any input, tried on many: nothing breaks the reading, nothing exceeds AWS's limits."""
 
 import json
+import struct
 import unicodedata
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -153,3 +156,20 @@ def test_a_visibility_is_whole_seconds_and_never_beyond_twelve_hours(
     else:
         assert again - NOW >= timedelta(seconds=1 if outcome == Failed(Failure.NOT_STARTED) else 5)
     assert outcome != Failed(Failure.STORE_UNAVAILABLE) or again - NOW >= timedelta(seconds=60)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_each_double_is_read_as_it_is_written(number: float) -> None:
+    read = parse(repr(number))
+    assert isinstance(read, float)
+    assert struct.pack("d", read) == struct.pack("d", number)
+
+
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,19})\.[0-9]{1,20}", fullmatch=True))
+def test_two_numbers_are_never_one(digits: str) -> None:
+    """Whatever is read is, to the last digit, what was written."""
+    if Decimal(digits) == Decimal(repr(float(digits))):
+        assert parse(digits) == float(digits)
+    else:
+        with pytest.raises(InvalidJobError, match=r"^inexact_number"):
+            parse(digits)

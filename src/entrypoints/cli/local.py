@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.folders import make_folder
 from entrypoints.emulator.background import BackgroundEmulator
 from entrypoints.emulator.deployment import DeployedWorker, Deployment
 from entrypoints.emulator.launcher import PROJECT, Emulator, only_environment
+from entrypoints.private_files import open_private, private_folder, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +47,10 @@ class Local:
                 if self._bootstrapped() != aws.port:
                     step(f"AWS emulator on 127.0.0.1:{aws.port}; bootstrapping CDK")
                     deployment.bootstrap()
-                    self._bootstrap.write_text(str(aws.port))
+                    write_private(self._bootstrap, str(aws.port))
                 step("deploying the stack (cdk deploy)")
                 worker = deployment.deploy(QUICK | context)
-                self._outputs.write_text(json.dumps(asdict(worker)))
+                write_private(self._outputs, json.dumps(asdict(worker)))
             except BaseException:
                 if not was_running:
                     self.background.stop()
@@ -60,8 +60,8 @@ class Local:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Raises `LocalError` while another `up` is at work."""
-        make_folder(self.folder)
-        with (self.folder / "up.lock").open("a") as file:
+        private_folder(self.folder)
+        with open_private(self.folder / "up.lock", "a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

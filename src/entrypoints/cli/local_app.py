@@ -100,7 +100,7 @@ def down() -> None:
 def _failures(command: str) -> Iterator[None]:
     try:
         yield
-    except (EmulatorError, LocalError) as error:
+    except (EmulatorError, LocalError, OSError) as error:
         typer.echo(f"onejob local {command}: {error}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:

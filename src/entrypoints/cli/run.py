@@ -12,6 +12,7 @@ from typing import Final
 from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
+from adapters.standard_input import standard_input_withheld
 from adapters.threads.pool import ThreadPool
 from domain.errors import text_of
 from domain.identity import NAME
@@ -45,12 +46,13 @@ def run_file(options: RunOptions) -> int:
     """Run it, and answer the exit status. Every foreseeable error is a line on standard error."""
     try:
         with ExitStack() as stack:
+            source = stack.enter_context(standard_input_withheld(options.source))  # before a module of the user's
             if not NAME.fullmatch(options.namespace):
                 raise UnusableOptionError(f"--namespace {options.namespace}: expected 1 to 64 of A-Z a-z 0-9 _ -")
             operations, default_operation = chosen_operations(options.operation, options.name)
             events = LastTraces()
             container = _container(options, operations, events)
-            jobs = stack.enter_context(open_jobs(options.source))
+            jobs = stack.enter_context(open_jobs(options.source, source))
             open_store(container, options.store, stack)
             pool = ThreadPool(options.concurrency)
             threads = pool.ensure(options.concurrency)
@@ -59,7 +61,7 @@ def run_file(options: RunOptions) -> int:
             tally = Tally()
             view = _view(options, jobs, tally)
             stack.callback(view.close)
-            failed = FailedLines(stack, options)  # last: what it held is gone from here on
+            failed = FailedLines(stack, options, jobs)  # last: what it held is gone from here on
             runner = JobFileRunner(
                 factory=JobFactory(options.namespace, operations, default_operation),
                 process=container.service().process,
@@ -97,6 +99,7 @@ class Run:
             self._show(lambda: self.view.note(header))
             for told in self.runner.run(self.jobs):
                 self._show(self.view.idle) if told is None else self._take(told)
+            self._keep_failed(self.failed.finish)
             self._show(lambda: self.view.end(self.tally))
             self._show(self._say_what_is_left)
         if self.trouble is not None:
@@ -113,11 +116,14 @@ class Run:
     def _take(self, told: Told) -> None:
         self.tally.add(told)
         if told.is_final and not isinstance(told.outcome, Executed | Skipped):
-            try:
-                self.failed.write(told)
-            except OSError as error:
-                self._fail(f"--failed {self.options.failed}: {error.strerror}")
+            self._keep_failed(lambda: self.failed.write(told))
         self._show(lambda: self.view.told(told))
+
+    def _keep_failed(self, keep: Callable[[], None]) -> None:
+        try:
+            keep()
+        except OSError as error:
+            self._fail(f"--failed {self.options.failed}: {error.strerror}")
 
     def _show(self, show: Callable[[], None]) -> None:
         """A closed pipe, a full disk, an operation that closed it: nothing more is shown, and what runs is finished."""

@@ -7,6 +7,7 @@ from typing import IO
 from adapters.sqs.groups import is_fifo, is_group
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.sender import SqsSender
+from adapters.standard_input import standard_input_withheld
 from adapters.system import SystemClock, jitter
 from domain.job_factory import JobFactory
 from entrypoints.cli.aws import AWS_ERRORS, Aws, explained
@@ -51,7 +52,8 @@ def send_file(options: SendOptions) -> int:
 
 
 def _check(options: SendOptions, spool: IO[bytes], *, fifo: bool) -> Checked:
-    from domain.business import OPERATIONS
+    with standard_input_withheld(options.file):  # a module of the user's
+        from domain.business import OPERATIONS
 
     return check(
         options.file,

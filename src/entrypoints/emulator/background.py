@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
-from adapters.folders import make_folder
 from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator
+from entrypoints.private_files import open_private, private_folder, write_private
 
 STARTS_WITHIN_SECONDS: Final = 60
 """The first time it is installed."""
@@ -32,10 +32,10 @@ class BackgroundEmulator:
         """Start one, unless one runs. Raises `EmulatorError`."""
         if running := self.running():
             return running
-        make_folder(self.folder)
-        with self._log.open("w") as errors:
+        private_folder(self.folder)
+        with open_private(self._log) as errors:
             launched = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", __name__, str(self.folder)],
+                [sys.executable, "-I", "-m", __name__, str(self.folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -50,7 +50,7 @@ class BackgroundEmulator:
                 raise
         if not line.strip().isdigit():
             raise EmulatorError(self._log.read_text().strip() or "the emulator did not start")
-        return Emulator(int(line))
+        return Emulator(int(line), str(self._told().get("key", "")))
 
     def running(self) -> Emulator | None:
         """Waits for one that is just starting. Raises `EmulatorError` for one that does not answer."""
@@ -59,8 +59,9 @@ class BackgroundEmulator:
             with self._locked() as is_ours:
                 if is_ours:
                     return None
-            port = self._told().get("port")
-            if port and (found := Emulator(port)).is_ready():
+            told = self._told()
+            port = told.get("port")
+            if port and (found := Emulator(port, str(told.get("key", "")))).is_ready():
                 return found
             if time.monotonic() > began + (ANSWERS_WITHIN_SECONDS if port else STARTS_WITHIN_SECONDS):
                 raise EmulatorError("an emulator runs and does not answer: `onejob local down`, then try again")
@@ -91,10 +92,11 @@ class BackgroundEmulator:
                 os._exit(0)
             os.setsid()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-            self._state_file.write_text(json.dumps({"pid": os.getpid()}))
+            write_private(self._state_file, json.dumps({"pid": os.getpid()}))
             try:
                 with emulator() as started:
-                    self._state_file.write_text(json.dumps({"pid": os.getpid(), "port": started.port}))
+                    told = {"pid": os.getpid(), "port": started.port, "key": started.key}
+                    write_private(self._state_file, json.dumps(told))
                     print(started.port, flush=True)  # noqa: T201 - the answer to `start`
                     os.close(1)
                     while True:
@@ -110,7 +112,7 @@ class BackgroundEmulator:
         if not self.folder.exists():
             yield True
             return
-        with (self.folder / "lock").open("a") as file:
+        with open_private(self.folder / "lock", "a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -118,10 +120,10 @@ class BackgroundEmulator:
             else:
                 yield True
 
-    def _told(self) -> dict[str, int]:
-        """The keeper's `pid` and, once it has started, the emulator's `port`; empty if nobody has told yet."""
+    def _told(self) -> dict[str, Any]:
+        """The keeper's `pid` and, once it has started, the emulator's `port` and `key`; empty before."""
         with suppress(FileNotFoundError, ValueError):
-            told: dict[str, int] = json.loads(self._state_file.read_text())
+            told: dict[str, Any] = json.loads(self._state_file.read_text())
             return told
         return {}
 

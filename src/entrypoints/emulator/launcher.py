@@ -5,6 +5,7 @@ its packages to the functions that it runs.
 """
 
 import os
+import secrets
 import shutil
 import signal
 import ssl
@@ -14,7 +15,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 from typing import Any, Final
@@ -41,9 +42,12 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """A running emulator; with `authority` it speaks TLS, and that is whom to trust."""
+    """A running emulator. `key` is what it knows its own user by; with `authority` it speaks TLS, and that is whom to
+    trust.
+    """
 
     port: int
+    key: str = field(repr=False)
     authority: Path | None = None
 
     @property
@@ -54,7 +58,7 @@ class Emulator:
         """What makes the AWS SDKs and tools talk to it; no other `AWS_*` may stand beside it (`only_environment`)."""
         return _trust(self.authority) | {
             "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_ACCESS_KEY_ID": self.key,
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
@@ -76,7 +80,7 @@ class Emulator:
         return True
 
     def _request(self, path: str, method: str) -> None:
-        request = urllib.request.Request(f"{self.url}{path}", method=method)  # noqa: S310
+        request = urllib.request.Request(f"{self.url}{path}", method=method, headers={guarded.KEY_HEADER: self.key})  # noqa: S310
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.authority:
             handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.authority)))
@@ -105,10 +109,12 @@ def only_environment(environment: Mapping[str, str]) -> Iterator[None]:
 def emulator(tls: Tls | None = None, **options: str) -> Iterator[Emulator]:
     """An emulator on 127.0.0.1 and a free port, for the length of the context; `options` are ministack's settings.
 
-    Whatever it runs sees no credentials of yours, no HOME, and a temporary folder of its own. It ends with this
-    process, however that ends. Raises `EmulatorError`.
+    Whatever it runs sees no credentials of yours, no HOME, and a temporary folder of its own. It does what it is told
+    with an access key that is drawn for this start, and nothing else. It ends with this process, however that ends.
+    Raises `EmulatorError`.
     """
     python = locked_environment("emulator") / "bin" / "python"
+    key = f"ONEJOB{secrets.token_hex(20).upper()}"
     with tempfile.TemporaryDirectory(prefix=guarded.FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
         with (Path(folder) / "stderr").open("w") as errors:
             process = _started(
@@ -117,12 +123,12 @@ def emulator(tls: Tls | None = None, **options: str) -> Iterator[Emulator]:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=folder,
-                env=_scrubbed(folder) | _speaking(tls) | options,
+                env=_scrubbed(folder) | _speaking(tls) | options | {guarded.KEY_VARIABLE: key},
                 start_new_session=True,
                 text=True,
             )
         try:
-            yield _ready(process, Path(folder), tls.authority if tls else None)
+            yield _ready(process, Path(folder), key, tls.authority if tls else None)
         finally:
             _end(process)
 
@@ -164,6 +170,17 @@ def _trust(authority: Path | None) -> dict[str, str]:
     return {name: str(authority) for name in ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")} if authority else {}
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Two processes that make an environment at once leave half of one. The lock is on the lock file itself."""
+    descriptor = os.open(PROJECT / "uv.lock", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def locked_environment(group: str) -> Path:
     """The virtual environment `.venv-GROUP`, with a dependency group and nothing else, synchronised with the lock file.
 
@@ -176,24 +193,25 @@ def locked_environment(group: str) -> Path:
         raise EmulatorError("uv is not on the PATH: install it with `pip install uv`, then try again")
     folder = PROJECT / f".venv-{group}"
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    made = subprocess.run(  # noqa: S603
-        [uv, "sync", "--frozen", "--quiet", "--only-group", group, "--project", str(PROJECT)],
-        env=environment | {"UV_PROJECT_ENVIRONMENT": str(folder)},
-        capture_output=True,
-        text=True,
-    )
+    with _one_at_a_time():
+        made = subprocess.run(  # noqa: S603
+            [uv, "sync", "--frozen", "--quiet", "--only-group", group, "--project", str(PROJECT)],
+            env=environment | {"UV_PROJECT_ENVIRONMENT": str(folder)},
+            capture_output=True,
+            text=True,
+        )
     if made.returncode:
         raise EmulatorError(f"`uv sync --only-group {group}` failed:\n{made.stderr.strip()}")
     return folder
 
 
-def _ready(process: "subprocess.Popen[str]", folder: Path, authority: Path | None) -> Emulator:
+def _ready(process: "subprocess.Popen[str]", folder: Path, key: str, authority: Path | None) -> Emulator:
     deadline = time.monotonic() + READY_WITHIN_SECONDS
     line = ""
     if process.stdout and select([process.stdout], [], [], READY_WITHIN_SECONDS)[0]:
         line = process.stdout.readline().strip()
     if line.isdigit():
-        started = Emulator(int(line), authority)
+        started = Emulator(int(line), key, authority)
         while process.poll() is None and time.monotonic() < deadline:
             if started.is_ready():
                 return started

@@ -57,6 +57,8 @@ def test_a_payload_cannot_say_whose_job_it_is(name: str) -> None:
         ('{"a":1,"a":1}', "duplicate_member"),
         ('{"a":NaN}', "nan_number"),
         ('{"a":1e999}', "number_overflow"),
+        ('{"amount":12345678901234567.89}', "inexact_number"),
+        ('{"amount":9007199254740993.0}', "inexact_number"),
         ('{"a":' + "[" * 200 + "]" * 200 + "}", "too_deep"),
         ('{"a":"\\ud800"}', "lone_surrogate"),
     ],

@@ -139,6 +139,7 @@ def test_an_sns_notification_without_a_message_is_refused() -> None:
         ('{"job_id":"1","x":NaN}', "nan_number"),
         ('{"job_id":"1","x":-Infinity}', "infinite_number"),
         ('{"job_id":"1","x":1e999}', "number_overflow"),
+        ('{"job_id":"1","x":12345678901234567.89}', "inexact_number"),
         ("[" * 100_000, "too_deep"),
         (r'{"job_id":"\ud800"}', "lone_surrogate"),
     ],
