@@ -4,6 +4,7 @@ It lives in an environment of its own, made from the project's lock file, since 
 its packages to the functions that it runs.
 """
 
+import fcntl
 import os
 import secrets
 import shutil
