@@ -13,8 +13,9 @@ from dependency_injector.providers import Callable, Dependency, Factory, Object,
 
 from adapters.forks import ends_forks
 from adapters.sqs.batch import SqsBatchProcessor
+from adapters.sqs.notes import Notes
 from adapters.sqs.ports import Crew, Queue
-from adapters.system import Jitter, SystemClock, jitter, new_id
+from adapters.system import Jitter, SystemClock, jitter, new_id, new_secret
 from adapters.threads.crew import ThreadCrew
 from adapters.threads.heartbeat import RENEWERS, ThreadHeartbeat
 from adapters.threads.seam import SYSTEM_THREADS, Threads
@@ -25,6 +26,7 @@ from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
+from domain.shared_secret import SharedSecret
 from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
 
@@ -170,6 +172,11 @@ def sqs_queue(settings: Settings, threads: Threads) -> Queue:
     return SqsQueue(make_client, settings.dead_letter_queue_url, threads)
 
 
+def notes(store: IdempotencyStore, settings: Settings) -> Notes:
+    """Of this namespace. The store is asked when a message is first buried, or comes with a note."""
+    return Notes(SharedSecret(store.find, store.claim, settings.namespace, new_secret))
+
+
 def job_sender(settings: Settings, http_settings: HttpSettings) -> "JobSender | None":
     """None without `JOBS_QUEUE_URL`. The client is made when a job is first sent."""
     if http_settings.jobs_queue_url is None:
@@ -251,6 +258,7 @@ class Container(DeclarativeContainer):
         margin=settings.provided.deadline_margin,
         heartbeat=heartbeat,
     )
+    notes: Provider[Notes] = Singleton(notes, store, settings)
     sqs_batches: Provider[SqsBatchProcessor] = Singleton(
         SqsBatchProcessor,
         factory=job_factory,
@@ -258,6 +266,7 @@ class Container(DeclarativeContainer):
         queue=queue,
         events=events,
         crew=crew,
+        notes=notes,
         clock=clock,
         jitter=jitter,
         retention=settings.provided.retention,

@@ -20,6 +20,7 @@ from adapters.sqs.redrive import repeat_id, source_urls
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job
+from domain.operation import Operation, Operations
 from domain.record import Record
 from tests.support.aws import dynamodb_store, in_process
 from tests.support.aws_faults import AwsFault, aws_requests
@@ -27,6 +28,7 @@ from tests.support.cli import objects, onejob
 from tests.support.jobs import job
 from tests.support.redriven import World, redriven_world
 from tests.support.sqs_aws import make_queues
+from tests.support.worker import handler
 
 ROOT = Path(__file__).parents[2]
 DAY = timedelta(days=1)
@@ -426,6 +428,62 @@ def test_a_letter_that_says_its_operation_needs_no_option(world: World) -> None:
     status, (row,) = world.redrive("--all", "--force")
     assert (status, row["operation"], row["verdict"], row["forgotten"]) == (0, "bill", "runs", False)
     assert objects(onejob("show", "1", "--json"))[0]["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '{"operation":"bill"}',
+        '{"reason":"broken","operation":"bill","first_sent":1}',
+        '{"operation":"bill","mac":"00000000000000000000000000000000"}',
+        '{"operation":"bill","mac":7}',
+    ],
+)
+def test_a_note_that_no_worker_wrote_chooses_no_operation_and_has_no_record_forgotten(world: World, note: str) -> None:
+    bills = World(world.queues)
+    bills.broken = False
+    world.queues.send('{"job_id":"1","operation":"bill"}')
+    known = Operations(Operation("default", world.run), Operation("bill", bills.run))
+    handle = handler(known=known, clock=SystemClock(), dead_letter_queue_url=world.queues.dead_letter_url)
+    assert world.queues.invoke(handle, world.queues.receive(1)) == []
+    world.forged('{"job_id":"1"}', note)
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["operation"], row["forgotten"], row["reason"]) == (0, "default", False, None)
+    assert row["claim"]["operation"] == "bill"
+    assert objects(onejob("show", "1", "--operation", "bill", "--json"))[0]["status"] == "completed"
+
+
+def test_a_note_of_another_message_is_a_claim_too(world: World) -> None:
+    """A note tells of the body that it was written for: it cannot be copied to another job's message."""
+    world.letter('{"job_id":"1"}', operation="bill")
+    (letter,) = world.queues.receive(1, url=world.queues.dead_letter_url)
+    note = letter["MessageAttributes"]["onejob"]["StringValue"]
+    world.queues.sqs.delete_message(QueueUrl=world.queues.dead_letter_url, ReceiptHandle=letter["ReceiptHandle"])
+    world.forged('{"job_id":"2"}', note)
+    (row,) = objects(onejob("dlq", "list", "--json"))
+    assert (row["operation"], row["reason"], row["claim"]["operation"]) == ("default", None, "bill")
+
+
+def test_a_claimed_reason_is_not_picked_as_a_workers(world: World) -> None:
+    world.forged('{"job_id":"1"}', '{"reason":"broken"}')
+    nothing = onejob("dlq", "redrive", "--reason", "broken", "--force")
+    assert (nothing.exit_code, nothing.stdout) == (1, "no such letters\n")
+    assert "claims broken" in onejob("dlq", "list").stdout
+    assert len(world.redrive("--reason", "claims broken")[1]) == 1
+
+
+def test_an_age_that_a_producer_claims_makes_no_fresh_job_stale(world: World) -> None:
+    world.broken = False
+    old = round((datetime.now(UTC) - 40 * DAY).timestamp() * 1000)
+    attribute: Any = {"onejob": {"DataType": "String", "StringValue": json.dumps({"first_sent": old})}}
+    world.queues.send('{"job_id":"1"}', MessageAttributes=attribute)
+    world.work()
+    assert world.ran == [("#charge", 1)]
+    world.forged('{"job_id":"2"}', json.dumps({"first_sent": old}))
+    status, (row,) = world.redrive("--all")
+    assert (status, row["verdict"], row["sent"]) == (0, "runs", True)
+    world.work()
+    assert (len(world.ran), world.letters) == (2, (0, 0))
 
 
 def bill(job: Job, attempt: Attempt) -> object:

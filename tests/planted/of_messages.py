@@ -8,6 +8,9 @@ from tests.simulation.planted import VISIBILITY, Bug
 HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
 DELETIONS: Final = "adapters/sqs/polling/deletions.py"
 POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
+BATCH: Final = "adapters/sqs/batch.py"
+LETTERS: Final = "adapters/sqs/letters.py"
+NOTES: Final = "adapters/sqs/notes.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
@@ -19,6 +22,8 @@ CREW: Final = "adapters/threads/crew.py"
 _HEARTBEAT: Final = "tests/adapters/sqs/polling/test_visibility_heartbeat.py"
 _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
 _WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
+_LETTERS: Final = "tests/adapters/sqs/test_letters.py"
+_NOTES: Final = "tests/adapters/sqs/test_notes.py"
 _REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
 _RULES: Final = "tests/entrypoints/test_redrive_rules.py"
 _VISIBILITY: Final = "tests/adapters/sqs/test_visibility.py"
@@ -58,10 +63,10 @@ NEAR: Final = (
     Near(Bug("a letter is stale by the time of its own message", RULES, "    sent = letter.first_sent\n", "    sent = letter.message.sent_at\n"), (f"{_RULES}::test_a_letter_is_as_old_as_the_first_message_of_its_job",)),
     Near(Bug("payloads of two schemes are another payload", RULES, "comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint", "record.fingerprint not in (None, job.fingerprint)"), (f"{_RULES}::test_payloads_that_cannot_be_compared_are_no_mismatch",)),
     Near(Bug("an age stays in the note that is written anew", REDRIVE, "if name != \"first_sent\"}", "if name != \"sent\"}"), (_FORGOTTEN,)),
-    Near(Bug("an age stays where the note does not fit", REDRIVE, "        attributes.pop(ATTRIBUTE, None)\n", ""), ("tests/adapters/sqs/test_redrive_size.py::test_a_note_that_is_longer_when_it_is_written_anew_is_left_out",)),
-    Near(Bug("an age is not told where SQS moved the message", REDRIVE, "    elif ATTRIBUTE not in attributes and letter.first_sent is not None:\n", "    elif ATTRIBUTE in attributes and letter.first_sent is not None:\n"), ("tests/adapters/sqs/test_redrive_size.py::test_the_age_is_added_as_long_as_it_fits",)),
-    Near(Bug("an age is forgotten where it is not asked for", REDRIVE, "    if forget_age:\n", "    if ATTRIBUTE in attributes:\n"), (f"{_REDRIVE}::test_an_age_that_is_not_to_be_forgotten_goes_with_the_message",)),
-    Near(Bug("a redrive does not pass on that the age is to be forgotten", DLQ_REDRIVE, "epoch=epoch, forget_age=decision.forget_age)", "epoch=epoch)"), (f"{_RULES}::test_a_forced_redrive_sends_a_stale_letter_without_its_age",)),
+    Near(Bug("a claim stays where the age does not fit", REDRIVE, "for name, value in letter.attributes.items() if name != ATTRIBUTE}", "for name, value in letter.attributes.items()}"), ("tests/adapters/sqs/test_redrive_size.py::test_a_claim_gives_way_to_an_age_and_is_left_out_where_that_does_not_fit",)),
+    Near(Bug("an age is not told where SQS moved the message", REDRIVE, "    if not forget_age and letter.first_sent is not None:\n", "    if not forget_age and letter.note:\n"), ("tests/adapters/sqs/test_redrive_size.py::test_the_age_is_added_as_long_as_it_fits",)),
+    Near(Bug("an age is forgotten where it is not asked for", REDRIVE, "    if letter.note and not forget_age:\n        return dict(letter.attributes)\n", "    forget_age = True\n"), (f"{_REDRIVE}::test_an_age_that_is_not_to_be_forgotten_goes_with_the_message",)),
+    Near(Bug("a redrive does not pass on that the age is to be forgotten", DLQ_REDRIVE, "epoch=epoch, forget_age=decision.forget_age\n", "epoch=epoch\n"), (f"{_RULES}::test_a_forced_redrive_sends_a_stale_letter_without_its_age",)),
     # a lease that is believed in longer than the store keeps it
     Near(Bug("a renewal counts from its answer", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(Moment.of(self._clock), length)\n"), (f"{_RENEWALS}::test_a_renewal_counts_from_when_it_was_asked_for_and_not_from_its_answer",)),
     Near(Bug("a shortened renewal is believed to be a full one", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(asked, beat.length)\n"), (f"{_RENEWALS}::test_a_renewal_that_is_cut_at_the_deadline_is_believed_until_there",)),
@@ -95,4 +100,11 @@ NEAR: Final = (
     Near(Bug("a lease's first renewal is due by the wall clock", RENEWALS, "lease.end.monotonic - length + length / BEATS_PER_LEASE)", "self._clock.monotonic() + (lease.end.wall - self._clock.now()) - length + length / BEATS_PER_LEASE)"), (f"{_RENEWALS}::test_a_wall_clock_that_is_set_before_the_first_renewal_does_not_delay_it",)),
     Near(Bug("a lease's end is due by the wall clock", RENEWALS, "        end = None if until is None else self._clock.monotonic() + (until - self._clock.now())\n", "        end = None if until is None else until - datetime.fromtimestamp(0, until.tzinfo)\n"), (_NO_LONGER,)),
     Near(Bug("a lease that is lost tells of no overdue attempt", RENEWALS, "                due = beat.end if beat.lease.refused else min(due, beat.end)\n", "                due = min(due, beat.end)\n                if beat.lease.refused:\n                    return\n"), (f"{_LEASES}::test_an_attempt_whose_lease_is_lost_is_told_when_it_is_overdue_too",)),
+    # a note that no worker wrote
+    Near(Bug("a note is believed whoever wrote it", NOTES, "        return facts if secret is not None and hmac.compare_digest(mac, _mac(secret, facts, message.body)) else {}\n", "        return facts\n"), (f"{_NOTES}::test_a_note_that_was_changed_or_is_not_signed_is_a_claim",)),
+    Near(Bug("a note is signed without its body", NOTES, "sha256(body.encode(errors=\"surrogatepass\")).digest() + written", "written"), (f"{_NOTES}::test_a_note_belongs_to_its_body_and_to_its_namespaces_secret",)),
+    Near(Bug("an age is taken from what a message claims", NOTES, "        return earliest(self.of(message), message)\n", "        return earliest(claimed(message), message)\n"), ("tests/adapters/sqs/test_batch.py::test_an_age_that_no_worker_wrote_makes_no_job_stale",)),
+    Near(Bug("a letter is as old as it claims", LETTERS, "        return earliest(self.note, self.message)\n", "        return earliest(self.note | self.claim, self.message)\n"), (f"{_RULES}::test_an_age_that_a_message_claims_makes_no_letter_stale",)),
+    Near(Bug("a letter chooses an operation by what it claims", LETTERS, "self._text(\"operation\") or factory", "self.claim.get(\"operation\") or factory"), (f"{_LETTERS}::test_a_claimed_operation_is_not_the_jobs",)),
+    Near(Bug("a job is buried without its age while its note cannot be signed", BATCH, "            if place.operation is not None:\n                raise\n", ""), ("tests/adapters/sqs/test_batch.py::test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_the_same",)),
 )  # fmt: skip

@@ -28,6 +28,7 @@ from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, PlannedMessage
 from tests.simulation.queue_port import ARN
 from tests.simulation.workers import Shared, Worker
 from tests.simulation.world import moment
+from tests.support.notes import NOTES
 
 MOST_REDRIVES: Final = 2
 """Of one message. A letter that comes back more often is left where it is, or a run would not end."""
@@ -65,7 +66,7 @@ class Operator(Worker):
         )
         settings: Any = SimpleNamespace(retention=shared.backend.retention)
         nowhere: Any = None
-        self.records = _Records(settings, self.admin, self.clock, nowhere)
+        self.records = _Records(settings, self.admin, self.clock, nowhere, NOTES)
         self.name = f"operator {next(shared.number)}"
         shared.queue.announced.add(self.name)
 
@@ -155,7 +156,7 @@ class Operator(Worker):
             records=RecordsOptions(),
         )
         client: Any = self.client
-        box = LetterBox(client, LETTERS + suffix, ARN + suffix)
+        box = LetterBox(client, LETTERS + suffix, ARN + suffix, NOTES)
         return box, Redriver(options, box, client, SOURCE + suffix, self.records)
 
     def _take(self, kept: KeptLetter, redriver: Redriver, letter: Any) -> None:

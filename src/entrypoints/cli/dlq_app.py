@@ -27,6 +27,9 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
     show_payload: ShowPayload = False,
     as_json: AsJson = False,
+    backend: BackendName = None,
+    table: TableName = None,
+    db: DbFile = None,
     namespace: Namespace = "onejob",
     region: Region = None,
     endpoint_url: EndpointUrl = None,
@@ -38,24 +41,27 @@ def list_(
     back. A letter that is received by somebody else is not shown.
 
     A letter "moved by SQS" was received too often without an answer: look
-    for throttles and for a function that does not start.
+    for throttles and for a function that does not start. What a note says
+    is believed if a worker signed it, which the store of records tells
+    (--table, --db, ...). Any other note is shown as what the message claims.
 
     Exit status: 0 listed, also if there are none; 1 AWS refused; 2 unusable
     arguments or settings; 130 interrupted; 143 terminated.
     """
     from entrypoints.cli.dlq_list import ListOptions, list_letters
     from entrypoints.cli.ending import ended
+    from entrypoints.cli.records import RecordsOptions
 
     options = ListOptions(
         url=dead_letter_url,
-        namespace=namespace,
         job_id=job_id,
         reason=reason,
         limit=limit,
         as_json=as_json,
         show_payload=show_payload,
-        region=region,
-        endpoint_url=endpoint_url,
+        records=RecordsOptions(
+            backend=backend, table=table, db=db, namespace=namespace, region=region, endpoint_url=endpoint_url
+        ),
     )
     with ended("dlq list", dead_letter_url):
         raise typer.Exit(list_letters(options))

@@ -1,18 +1,25 @@
 """`onejob dlq list`: what waits in the dead-letter queue, and why."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
+from adapters.sqs.notes import Notes
 from adapters.system import SystemClock
+from domain.errors import StoreUnavailableError
 from domain.job import Job
 from domain.job_factory import JobFactory
-from entrypoints.cli.aws import Aws
 from entrypoints.cli.ending import checked_namespace, checked_url
+from entrypoints.cli.options import DEFAULT_NAMESPACE
+from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import ago, iso, print_line, print_object, print_table
+from entrypoints.settings import SettingError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -21,19 +28,21 @@ BY_SQS: Final = "moved by SQS"
 """In place of a reason where the worker left none: it was received too often without an answer."""
 
 
+LONGEST_CLAIM: Final = 100
+NOTED: Final = ("reason", "detail", "error_type", "attempts", "receives", "first_sent", "operation")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
     """What the command line asks for."""
 
     url: str
-    namespace: str
     job_id: str | None
     reason: str | None
     limit: int
     as_json: bool
     show_payload: bool
-    region: str | None
-    endpoint_url: str | None
+    records: RecordsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +53,51 @@ class Wanted:
     reason: str | None = None
 
     def has(self, letter: Letter, job: Job | None) -> bool:
-        reason = letter.reason or BY_SQS
-        return self.job_id in (None, job.job_id if job else None) and self.reason in (None, reason)
+        return self.job_id in (None, job.job_id if job else None) and self.reason in (None, label(letter))
+
+
+def label(letter: Letter) -> str:
+    """The reason as it is shown and picked: the worker's, or what the message claims, or that SQS moved it."""
+    return letter.reason or _claims(letter.claimed_reason) or BY_SQS
+
+
+def reason_of(row: dict[str, Any]) -> str:
+    """The same, of a row."""
+    return row["reason"] or _claims((row["claim"] or {}).get("reason")) or BY_SQS
+
+
+def _claims(reason: str | None) -> str | None:
+    return f"claims {reason[:LONGEST_CLAIM]}" if reason else None
+
+
+def claim_of(letter: Letter) -> dict[str, Any] | None:
+    """What the message says of itself where no worker is known to have written it: for people, and for nothing else."""
+    told = {
+        name: value[:LONGEST_CLAIM] if isinstance(value, str) else value
+        for name, value in letter.claim.items()
+        if name in NOTED and type(value) in (str, int)
+    }
+    return told or None
 
 
 def list_letters(options: ListOptions) -> int:
     """Print them, put them back, and answer the exit status."""
     from domain.business import OPERATIONS
 
-    client = Aws(options.region, options.endpoint_url).client("sqs")
+    namespace = checked_namespace(options.records.namespace or DEFAULT_NAMESPACE)
+    client = options.records.aws.client("sqs")
     attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
-    factory = JobFactory(checked_namespace(options.namespace), OPERATIONS)
+    with _notes(options.records) as notes:
+        box = LetterBox(client, options.url, attributes["QueueArn"], notes)
+        return _list(box, JobFactory(namespace, OPERATIONS), options, attributes)
+
+
+def _list(box: LetterBox, factory: JobFactory, options: ListOptions, attributes: dict[str, str]) -> int:
     wanted = Wanted(options.job_id, options.reason)
     now = SystemClock().now()
     rows: list[dict[str, Any]] = []
-    box = LetterBox(client, options.url, attributes["QueueArn"])
     shown, is_cut = 0, False
     try:
         for letter in box.letters():
@@ -88,6 +125,22 @@ def list_letters(options: ListOptions) -> int:
     return 0
 
 
+@contextmanager
+def _notes(options: RecordsOptions) -> Iterator[Notes]:
+    """Told by the store of records whose notes they are; without one every note is only a claim, and that is said."""
+    with ExitStack() as stack:
+        try:
+            if not options.is_told:
+                raise SettingError("--table, --db or --backend says where records are")
+            notes = stack.enter_context(open_records(options)).notes
+            if notes.secret is not None:
+                notes.secret.find()
+        except (SettingError, UnusableDatabaseError, StoreUnavailableError) as error:
+            say(f"note: whose notes these are cannot be told, and each is shown as the message's claim: {error}")
+            notes = Notes()
+        yield notes
+
+
 def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool) -> dict[str, Any]:
     """For scripts, in a fixed order; without a job, `job_id` is null."""
     return {
@@ -95,6 +148,7 @@ def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool
         "operation": job.operation if job else None,
         "tenant": job.tenant if job else None,
         "reason": letter.reason,
+        "claim": claim_of(letter),
         "detail": letter.detail,
         "error_type": letter.error_type,
         "attempts": letter.attempts,
@@ -148,9 +202,9 @@ def _show(rows: list[dict[str, Any]], now: datetime, *, show_payload: bool) -> N
     headings = ["JOB", "OPERATION", "REASON", "DETAIL", "ATTEMPTS", "RECEIVES", "FIRST SENT", "MESSAGE"]
     if show_payload:
         headings.append("BODY")
-    rows.sort(key=lambda row: (row["reason"] or BY_SQS, row["job_id"] or ""))
+    rows.sort(key=lambda row: (reason_of(row), row["job_id"] or ""))
     print_table(headings, [_cells(row, now) for row in rows])
-    reasons = Counter(row["reason"] or BY_SQS for row in rows)
+    reasons = Counter(reason_of(row) for row in rows)
     print_line(f"{len(rows)} letters: {', '.join(f'{reason} {count}' for reason, count in reasons.most_common())}")
 
 
@@ -165,7 +219,7 @@ def _cells(row: dict[str, Any], now: datetime) -> list[object]:
     return [
         whose(row),
         row["operation"],
-        row["reason"] or BY_SQS,
+        reason_of(row),
         ": ".join(filter(None, (row["detail"], row["error_type"]))),
         row["attempts"],
         row["receives"],

@@ -18,7 +18,16 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.record import Record
 from entrypoints.cli.aws import AWS_ERRORS, explained
-from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_held, warn_of_own_redrive, whose
+from entrypoints.cli.dlq_list import (
+    claim_of,
+    label,
+    put_back,
+    queue_attributes,
+    reason_of,
+    warn_of_held,
+    warn_of_own_redrive,
+    whose,
+)
 from entrypoints.cli.ending import FOUND, checked_url
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
@@ -96,6 +105,7 @@ class Redriver:
             "operation": job.operation if job else None,
             "tenant": job.tenant if job else None,
             "reason": letter.reason,
+            "claim": claim_of(letter),
             "message_id": letter.message.message_id,
             "verdict": decision.verdict,
             "sent": is_sent and not self.options.dry_run,
@@ -106,7 +116,9 @@ class Redriver:
     def _send(self, decision: Decision, letter: Letter, job: Job | None, record: Record | None) -> Decision:
         """Send it and delete it; another decision, and the letter stays, where SQS dropped what was sent."""
         epoch = record.epoch if record else 1
-        sent_id = send_back(self.sender, self.target, letter, epoch=epoch, forget_age=decision.forget_age)
+        sent_id = send_back(
+            self.sender, self.target, letter, self.records.notes, epoch=epoch, forget_age=decision.forget_age
+        )
         if sent_id in self.sent_ids:
             return Decision(Verdict.DEDUPLICATED, send=False)
         self.sent_ids.add(sent_id)
@@ -165,7 +177,7 @@ def redrive(options: RedriveOptions) -> int:
     warn_of_held(attributes)
     target = _target(client, options)
     with open_records(options.records) as records:
-        box = LetterBox(client, options.url, attributes["QueueArn"])
+        box = LetterBox(client, options.url, attributes["QueueArn"], records.notes)
         redriver = Redriver(options, box, aws.client("sqs", tries=1), target, records)
         return _run(redriver, JobFactory(records.settings.namespace, operations, default_operation))
 
@@ -203,7 +215,7 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
 
 def _is_wanted(options: RedriveOptions, letter: Letter, job: Job | None) -> bool:
     by_job = not options.job_ids or (job is not None and job.job_id in options.job_ids)
-    return by_job and (not options.reasons or (letter.reason or BY_SQS) in options.reasons)
+    return by_job and (not options.reasons or label(letter) in options.reasons)
 
 
 def _target(client: "SQSClient", options: RedriveOptions) -> str:
@@ -240,7 +252,7 @@ def _name(url: str) -> str:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     if rows:
-        cells = [[whose(row), row["operation"], row["reason"] or BY_SQS, row["explanation"]] for row in rows]
+        cells = [[whose(row), row["operation"], reason_of(row), row["explanation"]] for row in rows]
         print_table(["JOB", "OPERATION", "REASON", "WHAT BECOMES OF IT"], cells)
 
 
