@@ -51,7 +51,7 @@ def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues)
     assert second.split()[:3] == ["1", "default", "out_of_stock"]
     assert "amount: expected less" in second
     assert " s ago" in second
-    assert summary == "2 letters: not_json 1, out_of_stock 1"
+    assert summary == "2 messages of 1 job, 1 without a job: not_json 1, out_of_stock 1"
 
 
 def test_for_scripts_an_object_a_line(queues: Queues) -> None:

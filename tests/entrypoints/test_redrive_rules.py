@@ -100,7 +100,7 @@ class RecordedSender:
 
     def send_message(self, **request: Any) -> dict[str, str]:
         self.sent.append(request)
-        return {"MessageId": "m3"}
+        return {"MessageId": f"sent {len(self.sent)}"}
 
 
 @contextmanager
@@ -150,3 +150,18 @@ def test_a_message_that_is_sent_back_has_all_its_runs() -> None:
         assert made.take(letter(DAY), JOB)["sent"]
         assert store.look(JOB.key).life == Life(2)
     assert len(sender.sent) == 1
+
+
+def test_a_job_of_three_letters_is_told_to_run_once() -> None:
+    with redriver(force=False) as (made, sender):
+        verdicts = [made.take(letter(DAY), JOB)["verdict"] for _ in range(3)]
+        # what each was sent as has an id of its own, or SQS dropped it
+    assert verdicts == [Verdict.RUNS, Verdict.REPEATED, Verdict.REPEATED]
+    assert (len(sender.sent), made.keys, made.jobs) == (3, [str(JOB.key)] * 3, {JOB.key: Verdict.RUNS})
+
+
+def test_another_payload_of_a_job_that_was_sent_is_left() -> None:
+    with redriver(force=False) as (made, sender):
+        assert made.take(letter(DAY), JOB)["sent"]
+        told = made.take(letter(DAY), job("1", amount=11))
+    assert (told["verdict"], told["sent"], len(sender.sent)) == (Verdict.MISMATCH, False, 1)

@@ -11,6 +11,7 @@ POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
 BATCH: Final = "adapters/sqs/batch.py"
 LETTERS: Final = "adapters/sqs/letters.py"
 NOTES: Final = "adapters/sqs/notes.py"
+WANTED: Final = "entrypoints/cli/wanted.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
@@ -24,6 +25,7 @@ _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
 _WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
 _LETTERS: Final = "tests/adapters/sqs/test_letters.py"
 _NOTES: Final = "tests/adapters/sqs/test_notes.py"
+_WANTED: Final = "tests/entrypoints/test_wanted.py"
 _REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
 _RULES: Final = "tests/entrypoints/test_redrive_rules.py"
 _VISIBILITY: Final = "tests/adapters/sqs/test_visibility.py"
@@ -107,4 +109,10 @@ NEAR: Final = (
     Near(Bug("a letter is as old as it claims", LETTERS, "        return earliest(self.note, self.message)\n", "        return earliest(self.note | self.claim, self.message)\n"), (f"{_RULES}::test_an_age_that_a_message_claims_makes_no_letter_stale",)),
     Near(Bug("a letter chooses an operation by what it claims", LETTERS, "self._text(\"operation\") or factory", "self.claim.get(\"operation\") or factory"), (f"{_LETTERS}::test_a_claimed_operation_is_not_the_jobs",)),
     Near(Bug("a job is buried without its age while its note cannot be signed", BATCH, "            if place.operation is not None:\n                raise\n", ""), ("tests/adapters/sqs/test_batch.py::test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_the_same",)),
+    # which job
+    Near(Bug("an id is that of every tenant", WANTED, "return job is not None and job.key in self.keys", "return job is not None and job.job_id in [\"1\"]"), (f"{_WANTED}::test_an_id_is_that_of_one_job",)),
+    Near(Bug("an id is compared as it is typed", WANTED, "ids = [clean_id(each, \"job_id\") for each in options.job_ids]", "ids = list(options.job_ids)"), (f"{_WANTED}::test_an_id_and_a_tenant_are_meant_in_normal_form",)),
+    Near(Bug("an operation that is asked for filters nothing", WANTED, "        by_operation = self.operation is None or ", "        by_operation = True or "), (f"{_WANTED}::test_operation_and_tenant_filter",)),
+    Near(Bug("each letter of a job is told to run", DLQ_REDRIVE, "        return replace(decision, verdict=Verdict.REPEATED)\n", "        return decision\n"), (f"{_RULES}::test_a_job_of_three_letters_is_told_to_run_once",)),
+    Near(Bug("another payload of a job that was sent is sent too", DLQ_REDRIVE, "        if comparable(sent, job.fingerprint) and sent != job.fingerprint:\n", "        if False:\n"), (f"{_RULES}::test_another_payload_of_a_job_that_was_sent_is_left",)),
 )  # fmt: skip

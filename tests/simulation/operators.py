@@ -20,6 +20,7 @@ from entrypoints.cli import jobs, records
 from entrypoints.cli.dlq_redrive import RedriveOptions, Redriver
 from entrypoints.cli.errors import NothingDoneError
 from entrypoints.cli.records import Records, RecordsOptions
+from entrypoints.cli.wanted import LetterOptions
 from entrypoints.purging import Purge
 from tests.simulation.admins import WatchedAdmin
 from tests.simulation.dead_letters import LETTERS, SOURCE, DeadLetterQueue, KeptLetter, OperatorSqs
@@ -144,14 +145,11 @@ class Operator(Worker):
         options = RedriveOptions(
             url=LETTERS + suffix,
             queue_url=SOURCE + suffix,
-            job_ids=frozenset(),
-            reasons=frozenset(),
+            letters=LetterOptions(),
             everything=True,
             force=force,
             dry_run=False,
             most=None,
-            operation=None,
-            name=None,
             as_json=True,
             records=RecordsOptions(),
         )

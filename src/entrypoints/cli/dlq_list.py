@@ -13,22 +13,17 @@ from adapters.sqs.notes import Notes
 from adapters.system import SystemClock
 from domain.errors import StoreUnavailableError
 from domain.job import Job
-from domain.job_factory import JobFactory
 from entrypoints.cli.ending import checked_namespace, checked_url
 from entrypoints.cli.options import DEFAULT_NAMESPACE
 from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import ago, iso, print_line, print_object, print_table
+from entrypoints.cli.wanted import BY_SQS, LONGEST_CLAIM, LetterOptions, Wanted, claims, counted
 from entrypoints.settings import SettingError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-BY_SQS: Final = "moved by SQS"
-"""In place of a reason where the worker left none: it was received too often without an answer."""
-
-
-LONGEST_CLAIM: Final = 100
 NOTED: Final = ("reason", "detail", "error_type", "attempts", "receives", "first_sent", "operation")
 
 
@@ -37,37 +32,16 @@ class ListOptions:
     """What the command line asks for."""
 
     url: str
-    job_id: str | None
-    reason: str | None
+    letters: LetterOptions
     limit: int
     as_json: bool
     show_payload: bool
     records: RecordsOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which letters are meant."""
-
-    job_id: str | None = None
-    reason: str | None = None
-
-    def has(self, letter: Letter, job: Job | None) -> bool:
-        return self.job_id in (None, job.job_id if job else None) and self.reason in (None, label(letter))
-
-
-def label(letter: Letter) -> str:
-    """The reason as it is shown and picked: the worker's, or what the message claims, or that SQS moved it."""
-    return letter.reason or _claims(letter.claimed_reason) or BY_SQS
-
-
 def reason_of(row: dict[str, Any]) -> str:
-    """The same, of a row."""
-    return row["reason"] or _claims((row["claim"] or {}).get("reason")) or BY_SQS
-
-
-def _claims(reason: str | None) -> str | None:
-    return f"claims {reason[:LONGEST_CLAIM]}" if reason else None
+    """As `label`, of a row."""
+    return row["reason"] or claims((row["claim"] or {}).get("reason")) or BY_SQS
 
 
 def claim_of(letter: Letter) -> dict[str, Any] | None:
@@ -82,26 +56,24 @@ def claim_of(letter: Letter) -> dict[str, Any] | None:
 
 def list_letters(options: ListOptions) -> int:
     """Print them, put them back, and answer the exit status."""
-    from domain.business import OPERATIONS
-
     namespace = checked_namespace(options.records.namespace or DEFAULT_NAMESPACE)
+    wanted = Wanted.of(options.letters, namespace)
     client = options.records.aws.client("sqs")
     attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
     with _notes(options.records) as notes:
         box = LetterBox(client, options.url, attributes["QueueArn"], notes)
-        return _list(box, JobFactory(namespace, OPERATIONS), options, attributes)
+        return _list(box, wanted, options, attributes)
 
 
-def _list(box: LetterBox, factory: JobFactory, options: ListOptions, attributes: dict[str, str]) -> int:
-    wanted = Wanted(options.job_id, options.reason)
+def _list(box: LetterBox, wanted: Wanted, options: ListOptions, attributes: dict[str, str]) -> int:
     now = SystemClock().now()
     rows: list[dict[str, Any]] = []
     shown, is_cut = 0, False
     try:
         for letter in box.letters():
-            job = letter.job(factory)
+            job = letter.job(wanted.factory)
             if not wanted.has(letter, job):
                 continue
             if shown == options.limit:
@@ -117,9 +89,10 @@ def _list(box: LetterBox, factory: JobFactory, options: ListOptions, attributes:
         put_back(box)
     if not options.as_json:
         _show(rows, now, show_payload=options.show_payload)
+    wanted.say_unnamed()
     if is_cut:
         say(f"there are more: --limit {options.limit * 10}")
-    elif attributes.get("FifoQueue") == "true" and wanted == Wanted() and shown < waiting(attributes):
+    elif attributes.get("FifoQueue") == "true" and wanted.is_everything and shown < waiting(attributes):
         of = waiting(attributes)
         say(f"{shown} of about {of}: while one is looked at, a FIFO queue shows no more of its group")
     return 0
@@ -147,6 +120,7 @@ def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool
         "job_id": job.job_id if job else None,
         "operation": job.operation if job else None,
         "tenant": job.tenant if job else None,
+        "key": str(job.key) if job else None,
         "reason": letter.reason,
         "claim": claim_of(letter),
         "detail": letter.detail,
@@ -205,7 +179,8 @@ def _show(rows: list[dict[str, Any]], now: datetime, *, show_payload: bool) -> N
     rows.sort(key=lambda row: (reason_of(row), row["job_id"] or ""))
     print_table(headings, [_cells(row, now) for row in rows])
     reasons = Counter(reason_of(row) for row in rows)
-    print_line(f"{len(rows)} letters: {', '.join(f'{reason} {count}' for reason, count in reasons.most_common())}")
+    told = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    print_line(f"{counted(row['key'] for row in rows)}: {told}")
 
 
 def whose(row: dict[str, Any]) -> str | None:
