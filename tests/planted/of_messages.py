@@ -11,6 +11,7 @@ POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
 BATCH: Final = "adapters/sqs/batch.py"
 LETTERS: Final = "adapters/sqs/letters.py"
 NOTES: Final = "adapters/sqs/notes.py"
+CALLER: Final = "adapters/http/caller.py"
 WANTED: Final = "entrypoints/cli/wanted.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
@@ -25,6 +26,7 @@ _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
 _WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
 _LETTERS: Final = "tests/adapters/sqs/test_letters.py"
 _NOTES: Final = "tests/adapters/sqs/test_notes.py"
+_CALLER: Final = "tests/adapters/http/test_caller.py"
 _WANTED: Final = "tests/entrypoints/test_wanted.py"
 _REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
 _RULES: Final = "tests/entrypoints/test_redrive_rules.py"
@@ -115,4 +117,7 @@ NEAR: Final = (
     Near(Bug("an operation that is asked for filters nothing", WANTED, "        by_operation = self.operation is None or ", "        by_operation = True or "), (f"{_WANTED}::test_operation_and_tenant_filter",)),
     Near(Bug("each letter of a job is told to run", DLQ_REDRIVE, "        return replace(decision, verdict=Verdict.REPEATED)\n", "        return decision\n"), (f"{_RULES}::test_a_job_of_three_letters_is_told_to_run_once",)),
     Near(Bug("another payload of a job that was sent is sent too", DLQ_REDRIVE, "        if comparable(sent, job.fingerprint) and sent != job.fingerprint:\n", "        if False:\n"), (f"{_RULES}::test_another_payload_of_a_job_that_was_sent_is_left",)),
+    # who is calling
+    Near(Bug("an identity of a pool that is not told is its role", CALLER, "    if any(_session(iam.get(name)) == _POOL_SESSION for name in (\"userId\", \"callerId\", \"userArn\")):\n", "    if False:\n"), (f"{_CALLER}::test_an_identity_of_a_pool_that_a_function_url_does_not_tell_is_refused",)),
+    Near(Bug("an empty identity is its role's", CALLER, "    if (pool := iam.get(\"cognitoIdentity\")) is not None:\n", "    if pool := _members(iam.get(\"cognitoIdentity\")):\n"), (f"{_CALLER}::test_an_identity_that_is_not_whole_is_never_the_roles",)),
 )  # fmt: skip
