@@ -85,7 +85,7 @@ def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
 
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 
-    client = boto3.client("dynamodb", config=sdk_config(settings))
+    client = boto3.client("dynamodb", region_name=settings.table_region, config=sdk_config(settings))
     return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=client)
 
 
@@ -160,11 +160,21 @@ def thread_crew(settings: Settings, clock: Clock, events: "PowertoolsTelemetry",
     )
 
 
+def refuse_elsewhere(url: str | None, setting: str) -> None:
+    """Raises `SettingError` for a queue of another region than AWS is asked in: one of its name would be used there."""
+    from adapters.sqs.queue_url import elsewhere
+
+    if url is not None and (why := elsewhere(url, os.environ.get("AWS_DEFAULT_REGION"))):
+        raise SettingError(f"{setting}={url}: {why} (AWS_DEFAULT_REGION)")
+
+
 def sqs_queue(settings: Settings, threads: Threads) -> Queue:
-    """The client is made when a batch first needs it."""
+    """The client is made when a batch first needs it. Raises `SettingError`."""
     import boto3
 
     from adapters.sqs.queue import SqsQueue
+
+    refuse_elsewhere(settings.dead_letter_queue_url, "DEAD_LETTER_QUEUE_URL")
 
     def make_client() -> "SQSClient":
         return boto3.client("sqs", config=sdk_config(settings, SQS_TRIES))
@@ -178,9 +188,10 @@ def notes(store: IdempotencyStore, settings: Settings) -> Notes:
 
 
 def job_sender(settings: Settings, http_settings: HttpSettings) -> "JobSender | None":
-    """None without `JOBS_QUEUE_URL`. The client is made when a job is first sent."""
+    """None without `JOBS_QUEUE_URL`. The client is made when a job is first sent. Raises `SettingError`."""
     if http_settings.jobs_queue_url is None:
         return None
+    refuse_elsewhere(http_settings.jobs_queue_url, "JOBS_QUEUE_URL")
     import boto3
 
     from adapters.sqs.job_sender import SqsJobSender

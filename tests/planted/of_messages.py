@@ -12,6 +12,7 @@ BATCH: Final = "adapters/sqs/batch.py"
 LETTERS: Final = "adapters/sqs/letters.py"
 NOTES: Final = "adapters/sqs/notes.py"
 CALLER: Final = "adapters/http/caller.py"
+QUEUE_URL: Final = "adapters/sqs/queue_url.py"
 WANTED: Final = "entrypoints/cli/wanted.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
@@ -27,6 +28,7 @@ _WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
 _LETTERS: Final = "tests/adapters/sqs/test_letters.py"
 _NOTES: Final = "tests/adapters/sqs/test_notes.py"
 _CALLER: Final = "tests/adapters/http/test_caller.py"
+_QUEUE_URL: Final = "tests/adapters/sqs/test_queue_url.py"
 _WANTED: Final = "tests/entrypoints/test_wanted.py"
 _REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
 _RULES: Final = "tests/entrypoints/test_redrive_rules.py"
@@ -120,4 +122,7 @@ NEAR: Final = (
     # who is calling
     Near(Bug("an identity of a pool that is not told is its role", CALLER, "    if any(_session(iam.get(name)) == _POOL_SESSION for name in (\"userId\", \"callerId\", \"userArn\")):\n", "    if False:\n"), (f"{_CALLER}::test_an_identity_of_a_pool_that_a_function_url_does_not_tell_is_refused",)),
     Near(Bug("an empty identity is its role's", CALLER, "    if (pool := iam.get(\"cognitoIdentity\")) is not None:\n", "    if pool := _members(iam.get(\"cognitoIdentity\")):\n"), (f"{_CALLER}::test_an_identity_that_is_not_whole_is_never_the_roles",)),
+    # where a queue is
+    Near(Bug("a queue of another region is taken for this one's", QUEUE_URL, "        if says is not None and asked is not None and says != asked:\n", "        if False:\n"), (f"{_QUEUE_URL}::test_a_queue_of_another_place_is_told",)),
+    Near(Bug("a queue is known by account and name", QUEUE_URL, "    return _path(one) == _path(other) and _place(one) == _place(other)\n", "    return _path(one) == _path(other)\n"), (f"{_QUEUE_URL}::test_a_queue_is_the_same_by_place_account_and_name",)),
 )  # fmt: skip

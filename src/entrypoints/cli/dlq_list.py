@@ -58,8 +58,8 @@ def list_letters(options: ListOptions) -> int:
     """Print them, put them back, and answer the exit status."""
     namespace = checked_namespace(options.records.namespace or DEFAULT_NAMESPACE)
     wanted = Wanted.of(options.letters, namespace)
-    client = options.records.aws.client("sqs")
-    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    client = options.records.aws.sqs_of(checked_url(options.url, "--dead-letter-url"), "--dead-letter-url")
+    attributes = queue_attributes(client, options.url)
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
     with _notes(options.records) as notes:

@@ -11,12 +11,13 @@ from botocore.exceptions import ClientError
 
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.queue_url import is_same_queue
 from adapters.sqs.redrive import send_back, source_urls
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
 from domain.identity import JobKey, comparable
 from domain.job import Job
 from domain.record import Record
-from entrypoints.cli.aws import AWS_ERRORS, explained
+from entrypoints.cli.aws import AWS_ERRORS, check_place, explained
 from entrypoints.cli.dlq_list import (
     claim_of,
     put_back,
@@ -181,14 +182,14 @@ def redrive(options: RedriveOptions) -> int:
     if not (options.letters.job_ids or options.letters.reasons or options.everything):
         raise UnusableOptionError("say which letters: --job-id ID, --reason CODE, or --all")
     aws = options.records.aws
-    client = aws.client("sqs")
-    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    client = aws.sqs_of(checked_url(options.url, "--dead-letter-url"), "--dead-letter-url")
+    attributes = queue_attributes(client, options.url)
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
     target = _target(client, options)
     with open_records(options.records) as records:
         box = LetterBox(client, options.url, attributes["QueueArn"], records.notes)
-        redriver = Redriver(options, box, aws.client("sqs", tries=1), target, records)
+        redriver = Redriver(options, box, aws.sqs_of(options.url, "--dead-letter-url", tries=1), target, records)
         return _run(redriver, Wanted.of(options.letters, records.settings.namespace))
 
 
@@ -234,7 +235,8 @@ def _target(client: "SQSClient", options: RedriveOptions) -> str:
         raise UnusableOptionError(f"--queue-url {url}: is the dead-letter queue itself")
     if url.endswith(".fifo") != options.url.endswith(".fifo"):
         raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
-    if sources and _name(url) not in map(_name, sources):
+    check_place(client, url, "--queue-url")
+    if sources and not any(is_same_queue(url, source) for source in sources):
         raise UnusableOptionError(
             f"--queue-url {url} (or QUEUE_URL): its dead letters go elsewhere; here come those of {', '.join(sources)}"
         )
@@ -249,11 +251,6 @@ def _sources(client: "SQSClient", options: RedriveOptions) -> list[str]:
         if options.queue_url is None:
             raise
         return []
-
-
-def _name(url: str) -> str:
-    """Account and name: hosts differ by how they are reached."""
-    return "/".join(url.rsplit("/", 2)[1:])
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

@@ -63,6 +63,8 @@ class RecordsOptions:
             raise SettingError(
                 "IDEMPOTENCY_BACKEND=memory is gone with its process: --table NAME or --db FILE says where records are"
             )
+        if self.region is not None and settings.table_region not in (None, self.region):
+            raise SettingError(f"--table {settings.table} is in {settings.table_region}, but --region is {self.region}")
         return settings
 
 
