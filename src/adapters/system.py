@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from os import urandom
 from random import random
 from time import monotonic, sleep
 from uuid import uuid4
@@ -23,6 +24,11 @@ class SystemClock:
 def new_id() -> str:
     """32 hexadecimal digits that nobody else has."""
     return uuid4().hex
+
+
+def new_secret() -> str:
+    """64 hexadecimal digits that nobody can guess."""
+    return urandom(32).hex()
 
 
 type Jitter = Callable[[], float]

@@ -17,6 +17,9 @@ square of a text's length, and stops every other thread for so long: what is lon
 """
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOST_CODE_POINTS: Final = 4
+"""Of which normal form C makes one, at most."""
+
 FINGERPRINT_VERSION: Final = "v1"
 _KEY: Final = re.compile(rf"({NAME.pattern})\.({NAME.pattern})#([0-9a-f]{{64}})")
 
@@ -47,17 +50,27 @@ def job_key(namespace: str, operation: str, job_id: str, tenant: str | None = No
 
 def fingerprint_scheme(volatile: Iterable[str]) -> str:
     """The name of version and ignore list: changing either yields another scheme, and schemes never mismatch."""
-    names: list[Json] = [*sorted(set(volatile))]
+    names: list[Json] = [*sorted(_normal_names(volatile))]
     if not names:
         return FINGERPRINT_VERSION
     return f"{FINGERPRINT_VERSION}-{sha256(canonical(names).encode()).hexdigest()[:12]}"
 
 
 def fingerprint(payload: dict[str, Json], volatile: Iterable[str] = ()) -> str:
-    """`{scheme}:` and SHA-256 of the payload's canonical JSON, less its top-level volatile members."""
-    ignored = frozenset(volatile)
-    kept: Json = {name: value for name, value in payload.items() if name not in ignored}
+    """`{scheme}:` and SHA-256 of the payload's canonical JSON, less its top-level volatile members in any form."""
+    ignored = _normal_names(volatile)
+    longest = _MOST_CODE_POINTS * max(map(len, ignored), default=0)
+    kept: Json = {name: value for name, value in payload.items() if not _is_one_of(name, ignored, longest)}
     return f"{fingerprint_scheme(ignored)}:{sha256(canonical(kept).encode()).hexdigest()}"
+
+
+def _normal_names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(unicodedata.normalize("NFC", name) for name in names)
+
+
+def _is_one_of(name: str, names: frozenset[str], longest: int) -> bool:
+    """In normal form C, as an id is; a name that is too long to be one of them costs no normalising."""
+    return len(name) <= longest and unicodedata.normalize("NFC", name) in names
 
 
 def comparable(stored: str | None, given: str) -> bool:

@@ -14,8 +14,9 @@ from dependency_injector.providers import Callable, Dependency, Factory, Object,
 from adapters.forks import ends_forks
 from adapters.interrupts import is_of_a_signal
 from adapters.sqs.batch import SqsBatchProcessor
+from adapters.sqs.notes import Notes
 from adapters.sqs.ports import Crew, Queue
-from adapters.system import Jitter, SystemClock, jitter, new_id
+from adapters.system import Jitter, SystemClock, jitter, new_id, new_secret
 from adapters.threads.crew import ThreadCrew
 from adapters.threads.heartbeat import RENEWERS, ThreadHeartbeat
 from adapters.threads.seam import SYSTEM_THREADS, Threads
@@ -26,6 +27,7 @@ from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
+from domain.shared_secret import SharedSecret
 from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
 
@@ -83,7 +85,7 @@ def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
     from adapters.aws import client
     from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
 
-    made = client("dynamodb", config=sdk_config(settings))
+    made = client("dynamodb", region_name=settings.table_region, config=sdk_config(settings))
     return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=made)
 
 
@@ -158,20 +160,37 @@ def thread_crew(settings: Settings, clock: Clock, events: "PowertoolsTelemetry",
     )
 
 
+def refuse_elsewhere(url: str | None, setting: str) -> None:
+    """Raises `SettingError` for a queue of another region than AWS is asked in: one of its name would be used there."""
+    from adapters.sqs.queue_url import elsewhere
+
+    if url is not None and (why := elsewhere(url, os.environ.get("AWS_DEFAULT_REGION"))):
+        raise SettingError(f"{setting}={url}: {why} (AWS_DEFAULT_REGION)")
+
+
 def sqs_queue(settings: Settings, threads: Threads) -> Queue:
-    """The client is made when a batch first needs it."""
+    """The client is made when a batch first needs it. Raises `SettingError`."""
     from adapters.aws import client
     from adapters.sqs.queue import SqsQueue
 
+    refuse_elsewhere(settings.dead_letter_queue_url, "DEAD_LETTER_QUEUE_URL")
     return SqsQueue(
         lambda: client("sqs", config=sdk_config(settings, SQS_TRIES)), settings.dead_letter_queue_url, threads
     )
 
 
+def notes(store: IdempotencyStore, settings: Settings) -> Notes:
+    """Of this namespace. The store is asked when a message is first buried, or comes with a note."""
+    return Notes(SharedSecret(store.find, store.claim, settings.namespace, new_secret))
+
+
 def job_sender(settings: Settings, http_settings: HttpSettings, threads: Threads) -> "JobSender | None":
-    """None without `JOBS_QUEUE_URL`. One client is made, when a job is first sent: threads may send side by side."""
+    """None without `JOBS_QUEUE_URL`. One client is made, when a job is first sent: threads may send side by side.
+    Raises `SettingError`.
+    """
     if http_settings.jobs_queue_url is None:
         return None
+    refuse_elsewhere(http_settings.jobs_queue_url, "JOBS_QUEUE_URL")
     from adapters.aws import client
     from adapters.sqs.job_sender import SqsJobSender
 
@@ -252,6 +271,7 @@ class Container(DeclarativeContainer):
         heartbeat=heartbeat,
         ends_process=Object(is_of_a_signal),
     )
+    notes: Provider[Notes] = Singleton(notes, store, settings)
     sqs_batches: Provider[SqsBatchProcessor] = Singleton(
         SqsBatchProcessor,
         factory=job_factory,
@@ -259,6 +279,7 @@ class Container(DeclarativeContainer):
         queue=queue,
         events=events,
         crew=crew,
+        notes=notes,
         clock=clock,
         jitter=jitter,
         retention=settings.provided.retention,

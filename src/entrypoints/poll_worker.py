@@ -10,6 +10,7 @@ from adapters.sqs.polling.receiver import SqsReceiver
 from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from adapters.sqs.polling.worker import PollWorker
 from adapters.sqs.queue import SqsQueue
+from adapters.sqs.queue_url import elsewhere
 from adapters.threads.pool import ThreadPool
 from adapters.worker_telemetry import WorkerTelemetry
 from domain.job_factory import JobFactory
@@ -115,6 +116,9 @@ def _receiver(options: PollOptions, settings: Settings) -> SqsReceiver:
 
     patient = Config(read_timeout=int(options.poll.total_seconds()) + ANSWER_SECONDS)
     made = client("sqs", config=sdk_config(settings, SQS_TRIES).merge(patient))
+    for url, name in ((options.queue_url, "--queue-url "), (settings.dead_letter_queue_url, "DEAD_LETTER_QUEUE_URL=")):
+        if url is not None and (why := elsewhere(url, made.meta.region_name, made.meta.endpoint_url)):
+            raise SettingError(f"{name}{url}: {why}: AWS_DEFAULT_REGION and AWS_ENDPOINT_URL say where")
     return SqsReceiver(made, options.queue_url, visibility=options.visibility, poll=options.poll)
 
 

@@ -70,6 +70,12 @@ class Settings:
     metrics_namespace: str = "onejob"
     metrics_enabled: bool = True
 
+    @property
+    def table_region(self) -> str | None:
+        """The region that the table's ARN names; None where it is told by its name alone."""
+        table = self.table or ""
+        return table.split(":")[3] or None if re.match("arn:[^:]*:dynamodb:[^:]*:", table) else None
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Raises `SettingError`."""

@@ -38,6 +38,7 @@ from entrypoints.settings import Backend, Settings
 from tests.support.aws import TABLE, emulated, in_process
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
+from tests.support.notes import NOTES
 from tests.support.portal import BODIES, Portal, portal
 from tests.support.sqs import Context, event, record
 from tests.support.sqs_aws import make_queues
@@ -97,7 +98,7 @@ SQS: dict[str, Callable[[Any], object]] = {
     "bury": lambda sqs: SqsQueue(lambda: sqs, URL).bury(DeadLetter(MESSAGE, {})),
     "receive": lambda sqs: SqsReceiver(sqs, URL, visibility=LEASE, poll=timedelta()).receive(10),
     "find": lambda sqs: SqsReceiver(sqs, URL, visibility=LEASE, poll=timedelta()).find(),
-    "letters": lambda sqs: list(LetterBox(sqs, URL, MESSAGE.queue_arn).letters()),
+    "letters": lambda sqs: list(LetterBox(sqs, URL, MESSAGE.queue_arn, NOTES).letters()),
 }
 
 
@@ -112,7 +113,7 @@ def test_nothing_counts_as_done_by_a_queue_that_anything_answers_for(body: str) 
         assert len(queue.delete([MESSAGE, MESSAGE])) == 2
         assert len(queue.set_visibility([(MESSAGE, 5)])) == 1
         assert SqsJobSender(lambda: sqs, URL, lambda: "1").send("{}", JOB) is not None
-        box = LetterBox(sqs, URL, MESSAGE.queue_arn, {"m1": "h1"})
+        box = LetterBox(sqs, URL, MESSAGE.queue_arn, NOTES, {"m1": "h1"})
         assert box.put_back() == 1
         (sent,) = SqsSender(sqs, URL, FakeClock(), lambda: 0.0).send([Outgoing(1, "{}")])
         assert sent.sent == []

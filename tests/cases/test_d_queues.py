@@ -15,6 +15,7 @@ from domain.operation import Operation
 from domain.outcome import Executed, Skipped
 from entrypoints.settings import Backend
 from tests.support.jobs import answer_ok
+from tests.support.notes import signed
 from tests.support.sqs import Context, Worker, event, record
 from tests.support.worker import handler
 
@@ -157,7 +158,7 @@ def test_D20_a_redriven_job_without_a_record_runs_only_while_one_would_still_be_
 ) -> None:
     worker = Worker()
     first_sent = round((worker.clock.now() - timedelta(days=days)).timestamp() * 1000)
-    burial = {"onejob": {"dataType": "String", "stringValue": json.dumps({"first_sent": first_sent})}}
+    burial = signed({"first_sent": first_sent}, body("1"), worker.batches.notes)
     worker.handle(record("m", body("1"), sent_at=worker.clock.now(), attributes=burial))
     assert worker.runs == runs
     assert [reason["reason"] for reason in reasons(worker)] == ([] if runs else ["stale"])

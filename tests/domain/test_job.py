@@ -1,6 +1,7 @@
 """Identity: what is one job, what is one request, and what is neither."""
 
 import time
+from time import monotonic
 
 import pytest
 
@@ -10,7 +11,7 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operation, Operations
 from domain.strict_json import Json
-from tests.support.jobs import answer_ok, job
+from tests.support.jobs import answer_ok, job, operations
 
 FACTORY = JobFactory("test", Operations(Operation("default", answer_ok, frozenset({"sent_at"}))))
 
@@ -273,3 +274,23 @@ def test_a_function_that_makes_no_message_when_it_is_called_is_refused() -> None
 
     with pytest.raises(TypeError, match="from_body: an async or generator function"):
         Operations(from_body=from_body)
+
+
+@pytest.mark.parametrize("declared", ["\u00e9t\u00e9", "e\u0301te\u0301"])
+@pytest.mark.parametrize("sent", ["\u00e9t\u00e9", "e\u0301te\u0301", "e\u0301t\u00e9"])
+def test_a_volatile_member_is_ignored_in_whatever_form_its_name_comes(declared: str, sent: str) -> None:
+    factory = JobFactory("test", operations(volatile=frozenset({declared})))
+    jobs = [factory.job({"job_id": "1", "n": 1, sent: time}) for time in (1, 2)]
+    assert jobs[0].fingerprint == jobs[1].fingerprint
+    assert jobs[0].fingerprint != factory.job({"job_id": "1", "n": 2, sent: 1}).fingerprint
+    composed = JobFactory("test", operations(volatile=frozenset({"\u00e9t\u00e9"})))
+    assert jobs[0].fingerprint == composed.job({"job_id": "1", "n": 1}).fingerprint
+
+
+def test_a_name_that_is_too_long_to_be_volatile_is_not_normalised() -> None:
+    """Normalising takes time that grows with the square of the length."""
+    long = "a" + "\u0300\u0316" * 140_000
+    factory = JobFactory("test", operations(volatile=frozenset({"sent_at"})))
+    began = monotonic()
+    factory.job({"job_id": "1", long: 1})
+    assert monotonic() - began < 5

@@ -13,7 +13,7 @@ from adapters.sqs.letters import LetterBox
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
-from tests.support.aws import emulated
+from tests.support.aws import TABLE, emulated
 from tests.support.cli import objects, onejob
 from tests.support.sqs_aws import Queues, make_queues
 from tests.support.worker import handler
@@ -25,6 +25,8 @@ def queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
     with emulated():
         made = make_queues()
         monkeypatch.setenv("DEAD_LETTER_QUEUE_URL", made.dead_letter_url)
+        monkeypatch.setenv("IDEMPOTENCY_TABLE", TABLE)
+        monkeypatch.setenv("IDEMPOTENCY_NAMESPACE", "test")
         yield made
 
 
@@ -50,7 +52,7 @@ def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues)
     assert second.split()[:3] == ["1", "default", "out_of_stock"]
     assert "amount: expected less" in second
     assert " s ago" in second
-    assert summary == "2 letters: not_json 1, out_of_stock 1"
+    assert summary == "2 messages of 1 job, 1 without a job: not_json 1, out_of_stock 1"
 
 
 @pytest.mark.parametrize("member", ["job_id", "tenant"])
@@ -81,6 +83,20 @@ def test_what_sqs_moved_itself_has_no_reason(queues: Queues) -> None:
     queues.sqs.send_message(QueueUrl=queues.dead_letter_url, MessageBody='{"job_id":"1"}')
     assert "moved by SQS" in onejob("dlq", "list").stdout
     assert objects(onejob("dlq", "list", "--json", "--reason", "moved by SQS"))[0]["reason"] is None
+
+
+@pytest.mark.parametrize("table", [None, "no-such-table"])
+def test_without_the_records_every_note_is_a_claim_and_that_is_said(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch, table: str | None
+) -> None:
+    bury(queues, '{"job_id":"1"}')
+    monkeypatch.delenv("IDEMPOTENCY_TABLE")
+    if table:
+        monkeypatch.setenv("IDEMPOTENCY_TABLE", table)
+    listed = onejob("dlq", "list", "--json")
+    (letter,) = objects(listed)
+    assert (letter["reason"], letter["claim"]["reason"], listed.exit_code) == (None, "out_of_stock", 0)
+    assert "whose notes these are cannot be told" in listed.stderr
 
 
 def test_looking_puts_everything_back_at_once(queues: Queues) -> None:

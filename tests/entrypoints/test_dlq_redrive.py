@@ -20,6 +20,7 @@ from adapters.sqs.redrive import repeat_id, source_urls
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job
+from domain.operation import Operation, Operations
 from domain.record import Record
 from tests.support.aws import dynamodb_store, in_process
 from tests.support.aws_faults import AwsFault, aws_requests
@@ -27,6 +28,7 @@ from tests.support.cli import objects, onejob
 from tests.support.jobs import job
 from tests.support.redriven import World, redriven_world
 from tests.support.sqs_aws import make_queues
+from tests.support.worker import handler
 
 ROOT = Path(__file__).parents[2]
 DAY = timedelta(days=1)
@@ -173,7 +175,8 @@ def test_for_people_a_table_and_a_sum(world: World) -> None:
     result = onejob("dlq", "redrive", "--all")
     _, row, summary = result.stdout.splitlines()
     assert row.split() == ["1", "default", "broken", "runs", "again"]
-    assert summary == f"1 sent to {world.queues.url}, 0 left"
+    sent = f"1 message of 1 job sent to {world.queues.url}"
+    assert summary == f"{sent}: 1 job redriven, 0 answered, 0 waiting; 0 messages left"
     assert "secret" not in result.output
 
 
@@ -426,6 +429,138 @@ def test_a_letter_that_says_its_operation_needs_no_option(world: World) -> None:
     status, (row,) = world.redrive("--all", "--force")
     assert (status, row["operation"], row["verdict"], row["forgotten"]) == (0, "bill", "runs", False)
     assert objects(onejob("show", "1", "--json"))[0]["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '{"operation":"bill"}',
+        '{"reason":"broken","operation":"bill","first_sent":1}',
+        '{"operation":"bill","mac":"00000000000000000000000000000000"}',
+        '{"operation":"bill","mac":7}',
+    ],
+)
+def test_a_note_that_no_worker_wrote_chooses_no_operation_and_has_no_record_forgotten(world: World, note: str) -> None:
+    bills = World(world.queues)
+    bills.broken = False
+    world.queues.send('{"job_id":"1","operation":"bill"}')
+    known = Operations(Operation("default", world.run), Operation("bill", bills.run))
+    handle = handler(known=known, clock=SystemClock(), dead_letter_queue_url=world.queues.dead_letter_url)
+    assert world.queues.invoke(handle, world.queues.receive(1)) == []
+    world.forged('{"job_id":"1"}', note)
+    status, (row,) = world.redrive("--all", "--force")
+    assert (status, row["operation"], row["forgotten"], row["reason"]) == (0, "default", False, None)
+    assert row["claim"]["operation"] == "bill"
+    assert objects(onejob("show", "1", "--operation", "bill", "--json"))[0]["status"] == "completed"
+
+
+def test_a_note_of_another_message_is_a_claim_too(world: World) -> None:
+    """A note tells of the body that it was written for: it cannot be copied to another job's message."""
+    world.letter('{"job_id":"1"}', operation="bill")
+    (letter,) = world.queues.receive(1, url=world.queues.dead_letter_url)
+    note = letter["MessageAttributes"]["onejob"]["StringValue"]
+    world.queues.sqs.delete_message(QueueUrl=world.queues.dead_letter_url, ReceiptHandle=letter["ReceiptHandle"])
+    world.forged('{"job_id":"2"}', note)
+    (row,) = objects(onejob("dlq", "list", "--json"))
+    assert (row["operation"], row["reason"], row["claim"]["operation"]) == ("default", None, "bill")
+
+
+def test_a_claimed_reason_is_not_picked_as_a_workers(world: World) -> None:
+    world.forged('{"job_id":"1"}', '{"reason":"broken"}')
+    nothing = onejob("dlq", "redrive", "--reason", "broken", "--force")
+    assert (nothing.exit_code, nothing.stdout) == (1, "no such letters\n")
+    assert "claims broken" in onejob("dlq", "list").stdout
+    assert len(world.redrive("--reason", "claims broken")[1]) == 1
+
+
+def test_an_age_that_a_producer_claims_makes_no_fresh_job_stale(world: World) -> None:
+    world.broken = False
+    old = round((datetime.now(UTC) - 40 * DAY).timestamp() * 1000)
+    attribute: Any = {"onejob": {"DataType": "String", "StringValue": json.dumps({"first_sent": old})}}
+    world.queues.send('{"job_id":"1"}', MessageAttributes=attribute)
+    world.work()
+    assert world.ran == [("#charge", 1)]
+    world.forged('{"job_id":"2"}', json.dumps({"first_sent": old}))
+    status, (row,) = world.redrive("--all")
+    assert (status, row["verdict"], row["sent"]) == (0, "runs", True)
+    world.work()
+    assert (len(world.ran), world.letters) == (2, (0, 0))
+
+
+# Which job.
+
+
+def of_tenants(world: World) -> None:
+    """One id, four jobs: of no tenant, of a, of b (completed), and of another operation."""
+    world.broken = False
+    world.bury('{"job_id":"1","tenant":"b"}')
+    for whose in ("", ',"tenant":"a"', ',"tenant":"b"', ',"operation":"bill"'):
+        world.letter(f'{{"job_id":"1"{whose}}}', operation="bill" if "bill" in whose else "default")
+
+
+def test_an_id_is_that_of_one_job_and_never_of_every_tenants(world: World) -> None:
+    of_tenants(world)
+    status, (row,) = world.redrive("--job-id", "1", "--force")
+    assert (status, row["tenant"], row["operation"], row["forgotten"]) == (0, None, "default", False)
+    assert objects(onejob("show", "1", "--tenant", "b", "--json"))[0]["status"] == "completed"
+    assert world.letters == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("named", "wanted"),
+    [
+        (("--job-id", "1", "--tenant", "a"), {("a", "default")}),
+        (("--job-id", "1", "--operation", "bill"), {(None, "bill")}),
+        (("--job-id", "1", "--operation", "bill", "--tenant", "a"), set()),
+        (("--all", "--operation", "bill"), {(None, "bill")}),
+        (("--all", "--tenant", "b"), {("b", "default")}),
+        (("--all", "--operation", "default"), {(None, "default"), ("a", "default"), ("b", "default")}),
+        (("--all",), {(None, "default"), ("a", "default"), ("b", "default"), (None, "bill")}),
+    ],
+)
+def test_a_job_is_named_as_show_names_it(world: World, named: tuple[str, ...], wanted: set[Any]) -> None:
+    of_tenants(world)
+    rows = world.redrive("--dry-run", *named)[1]
+    assert {(row["tenant"], row["operation"]) for row in rows} == wanted
+    listed = objects(onejob("dlq", "list", "--json", *(one for one in named if one != "--all")))
+    assert {(row["tenant"], row["operation"]) for row in listed} == wanted
+
+
+def test_an_id_is_found_in_whatever_form_it_is_typed(world: World) -> None:
+    world.letter('{"job_id":"caf\u00e9","tenant":"\u00fc"}')
+    named = ("--job-id", "cafe\u0301", "--tenant", "u\u0308")
+    assert len(objects(onejob("dlq", "list", "--json", *named))) == 1
+    assert len(world.redrive(*named)[1]) == 1
+    for command in ("list", "redrive"):
+        refused = onejob("dlq", command, "--job-id", " 1")
+        assert (refused.exit_code, "invalid_job_id" in refused.stderr) == (2, True)
+
+
+def test_letters_that_name_no_operation_are_not_taken_for_the_one_that_is_asked_for(world: World) -> None:
+    world.queues.sqs.send_message(QueueUrl=world.queues.dead_letter_url, MessageBody='{"job_id":"1"}')
+    status, rows = world.redrive("--all", "--operation", "bill")
+    assert (status, rows) == (1, [])
+    assert "1 letters name no operation" in world.stderr
+    assert [row["operation"] for row in world.redrive("--all", "--name", "bill")[1]] == ["bill"]
+
+
+def test_jobs_and_messages_are_counted_apart_and_a_job_of_three_letters_runs_once(world: World) -> None:
+    world.bury('{"job_id":"done"}')
+    world.broken = False
+    world.queues.send('{"job_id":"done"}')
+    world.work()
+    for job_id in ("1", "1", "1", "done"):
+        world.letter(f'{{"job_id":"{job_id}"}}')
+    world.letter('{"job_id":"1","n":2}')
+    world.letter("nonsense")
+    assert onejob("dlq", "list").stdout.splitlines()[-1].startswith("7 messages of 2 jobs, 1 without a job: ")
+    dry = onejob("dlq", "redrive", "--all", "--dry-run").stdout.splitlines()[-1]
+    status, rows = world.redrive("--all")
+    verdicts = sorted(row["verdict"] for row in rows if row["job_id"] == "1")
+    assert status == 1
+    assert verdicts in (["payload_mismatch", "repeated", "repeated", "runs"], ["payload_mismatch"] * 3 + ["runs"])
+    assert "of 2 jobs would be sent" in dry
+    assert "1 job redriven, 1 answered, 0 waiting" in dry
 
 
 def bill(job: Job, attempt: Attempt) -> object:

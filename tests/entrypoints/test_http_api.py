@@ -114,6 +114,7 @@ def test_nobody_is_let_in_only_where_that_is_allowed() -> None:
 def test_what_cannot_be_read_as_an_identity_is_nobody_even_where_nobody_is_let_in() -> None:
     door = client(http={"allow_anonymous": True})
     assert door.of({"lambda": {"user": "me"}}).post().reason == "no_identity"
+    assert door.of({}).post().reason == "no_identity"
 
 
 def test_the_claim_is_a_setting() -> None:

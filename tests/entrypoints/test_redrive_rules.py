@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from adapters.memory import MemoryIdempotencyStore
-from adapters.sqs.dead_letter import ATTRIBUTE
-from adapters.sqs.letters import Letter, note
+from adapters.sqs.letters import Letter, read_letter
 from adapters.sqs.message import Message
+from adapters.sqs.notes import ATTRIBUTE, Notes
 from domain.answer import Answer
 from domain.life import Life
 from domain.record import RELEASED, Record, Status
@@ -21,6 +21,7 @@ from entrypoints.cli.dlq_redrive import Redriver
 from entrypoints.cli.redrive_rules import Decision, Verdict, decide
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
+from tests.support.notes import NOTES
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -49,13 +50,14 @@ RECORDS = {
 }
 
 
-def letter(age: timedelta, buried: timedelta = timedelta(0)) -> Letter:
+def letter(age: timedelta, buried: timedelta = timedelta(0), *, is_signed: bool = True) -> Letter:
     """Of a job first sent so long ago."""
-    note_text = json.dumps({"reason": "broken", "first_sent": round((NOW - age).timestamp() * 1000)})
+    facts = {"reason": "broken", "first_sent": round((NOW - age).timestamp() * 1000)}
+    note_text = json.dumps((NOTES if is_signed else Notes()).signed(facts, '{"job_id":"1"}'))
     received = {ATTRIBUTE: {"dataType": "String", "stringValue": note_text}}
     message = Message("m2", "handle", '{"job_id":"1"}', "arn:aws:sqs:x:0:dead", sent_at=NOW - buried)
     message = replace(message, attributes=received)
-    return Letter(message, {ATTRIBUTE: {"DataType": "String", "StringValue": note_text}}, note(message))
+    return read_letter(message, {ATTRIBUTE: {"DataType": "String", "StringValue": note_text}}, NOTES)
 
 
 def decided(found: Letter, record: Record | None, *, force: bool) -> Decision:
@@ -80,6 +82,10 @@ def test_a_letter_is_as_old_as_the_first_message_of_its_job() -> None:
     assert decided(letter(40 * DAY, buried=DAY), None, force=False).verdict is Verdict.STALE
 
 
+def test_an_age_that_a_message_claims_makes_no_letter_stale() -> None:
+    assert decided(letter(40 * DAY, buried=DAY, is_signed=False), None, force=False).verdict is Verdict.RUNS
+
+
 @pytest.mark.parametrize("scheme", ["v1-abc", "v10", "v2"])
 def test_payloads_that_cannot_be_compared_are_no_mismatch(scheme: str) -> None:
     record = replace(DONE, fingerprint=f"{scheme}:0")
@@ -94,14 +100,17 @@ class RecordedSender:
 
     def send_message(self, **request: Any) -> dict[str, str]:
         self.sent.append(request)
-        return {"MessageId": "m3"}
+        return {"MessageId": f"sent {len(self.sent)}"}
 
 
 @contextmanager
 def redriver(*, force: bool) -> Iterator[tuple[Redriver, RecordedSender]]:
     clock, sender = FakeClock(NOW), RecordedSender()
     records = SimpleNamespace(
-        admin=MemoryIdempotencyStore(clock, RETENTION), clock=clock, settings=SimpleNamespace(retention=RETENTION)
+        admin=MemoryIdempotencyStore(clock, RETENTION),
+        clock=clock,
+        settings=SimpleNamespace(retention=RETENTION),
+        notes=NOTES,
     )
     options = SimpleNamespace(force=force, dry_run=False)
     box = SimpleNamespace(delete=lambda letter: None)
@@ -141,3 +150,18 @@ def test_a_message_that_is_sent_back_has_all_its_runs() -> None:
         assert made.take(letter(DAY), JOB)["sent"]
         assert store.look(JOB.key).life == Life(2)
     assert len(sender.sent) == 1
+
+
+def test_a_job_of_three_letters_is_told_to_run_once() -> None:
+    with redriver(force=False) as (made, sender):
+        verdicts = [made.take(letter(DAY), JOB)["verdict"] for _ in range(3)]
+        # what each was sent as has an id of its own, or SQS dropped it
+    assert verdicts == [Verdict.RUNS, Verdict.REPEATED, Verdict.REPEATED]
+    assert (len(sender.sent), made.keys, made.jobs) == (3, [str(JOB.key)] * 3, {JOB.key: Verdict.RUNS})
+
+
+def test_another_payload_of_a_job_that_was_sent_is_left() -> None:
+    with redriver(force=False) as (made, sender):
+        assert made.take(letter(DAY), JOB)["sent"]
+        told = made.take(letter(DAY), job("1", amount=11))
+    assert (told["verdict"], told["sent"], len(sender.sent)) == (Verdict.MISMATCH, False, 1)

@@ -178,7 +178,7 @@ def test_an_endpoint_that_does_not_answer_is_waited_for_until_a_signal_comes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     driven = Driven(capsys)
-    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "us-east-1"}
+    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "eu-west-1"}
     keys = {"AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t", "AWS_CONFIG_FILE": os.devnull}
 
     def drive() -> None:
@@ -308,6 +308,12 @@ def test_a_queue_that_does_not_exist_is_an_error_that_names_the_option() -> None
         ({"IDEMPOTENCY_TABLE": ""}, "IDEMPOTENCY_TABLE is not set"),
         ({"DEAD_LETTER_QUEUE_URL": URL}, "DEAD_LETTER_QUEUE_URL is the queue that is worked off"),
         ({"AWS_DEFAULT_REGION": ""}, "Set AWS_DEFAULT_REGION"),
+        ({}, f"--queue-url {URL}: is in eu-west-1, but SQS is asked in us-east-1"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "is in eu-west-1, but SQS is asked in us-east-1"),
+        (
+            {"DEAD_LETTER_QUEUE_URL": f"{URL}-dead".replace("eu-", "us-"), "AWS_DEFAULT_REGION": "eu-west-1"},
+            "jobs-dead: is in us-west-1, but SQS is asked in eu-west-1",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_and_the_setting_is_named(settings: dict[str, str], expected: str) -> None:

@@ -8,6 +8,12 @@ from tests.simulation.planted import VISIBILITY, Bug
 HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
 DELETIONS: Final = "adapters/sqs/polling/deletions.py"
 POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
+BATCH: Final = "adapters/sqs/batch.py"
+LETTERS: Final = "adapters/sqs/letters.py"
+NOTES: Final = "adapters/sqs/notes.py"
+CALLER: Final = "adapters/http/caller.py"
+QUEUE_URL: Final = "adapters/sqs/queue_url.py"
+WANTED: Final = "entrypoints/cli/wanted.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
@@ -27,6 +33,11 @@ HTTP_REQUEST: Final = "adapters/http/request.py"
 _HEARTBEAT: Final = "tests/adapters/sqs/polling/test_visibility_heartbeat.py"
 _DELETIONS: Final = "tests/adapters/sqs/polling/test_deletions.py"
 _WORKER: Final = "tests/adapters/sqs/polling/test_worker.py"
+_LETTERS: Final = "tests/adapters/sqs/test_letters.py"
+_NOTES: Final = "tests/adapters/sqs/test_notes.py"
+_CALLER: Final = "tests/adapters/http/test_caller.py"
+_QUEUE_URL: Final = "tests/adapters/sqs/test_queue_url.py"
+_WANTED: Final = "tests/entrypoints/test_wanted.py"
 _REDRIVE: Final = "tests/adapters/sqs/test_redrive.py"
 _RULES: Final = "tests/entrypoints/test_redrive_rules.py"
 _VISIBILITY: Final = "tests/adapters/sqs/test_visibility.py"
@@ -70,10 +81,10 @@ NEAR: Final = (
     Near(Bug("a letter is stale by the time of its own message", RULES, "    sent = letter.first_sent\n", "    sent = letter.message.sent_at\n"), (f"{_RULES}::test_a_letter_is_as_old_as_the_first_message_of_its_job",)),
     Near(Bug("payloads of two schemes are another payload", RULES, "comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint", "record.fingerprint not in (None, job.fingerprint)"), (f"{_RULES}::test_payloads_that_cannot_be_compared_are_no_mismatch",)),
     Near(Bug("an age stays in the note that is written anew", REDRIVE, "if name != \"first_sent\"}", "if name != \"sent\"}"), (_FORGOTTEN,)),
-    Near(Bug("an age stays where the note does not fit", REDRIVE, "        attributes.pop(ATTRIBUTE, None)\n", ""), ("tests/adapters/sqs/test_redrive_size.py::test_a_note_that_is_longer_when_it_is_written_anew_is_left_out",)),
-    Near(Bug("an age is not told where SQS moved the message", REDRIVE, "    elif ATTRIBUTE not in attributes and letter.first_sent is not None:\n", "    elif ATTRIBUTE in attributes and letter.first_sent is not None:\n"), ("tests/adapters/sqs/test_redrive_size.py::test_the_age_is_added_as_long_as_it_fits",)),
-    Near(Bug("an age is forgotten where it is not asked for", REDRIVE, "    if forget_age:\n", "    if ATTRIBUTE in attributes:\n"), (f"{_REDRIVE}::test_an_age_that_is_not_to_be_forgotten_goes_with_the_message",)),
-    Near(Bug("a redrive does not pass on that the age is to be forgotten", DLQ_REDRIVE, "epoch=epoch, forget_age=decision.forget_age)", "epoch=epoch)"), (f"{_RULES}::test_a_forced_redrive_sends_a_stale_letter_without_its_age",)),
+    Near(Bug("a claim stays where the age does not fit", REDRIVE, "for name, value in letter.attributes.items() if name != ATTRIBUTE}", "for name, value in letter.attributes.items()}"), ("tests/adapters/sqs/test_redrive_size.py::test_a_claim_gives_way_to_an_age_and_is_left_out_where_that_does_not_fit",)),
+    Near(Bug("an age is not told where SQS moved the message", REDRIVE, "    if not forget_age and letter.first_sent is not None:\n", "    if not forget_age and letter.note:\n"), ("tests/adapters/sqs/test_redrive_size.py::test_the_age_is_added_as_long_as_it_fits",)),
+    Near(Bug("an age is forgotten where it is not asked for", REDRIVE, "    if letter.note and not forget_age:\n        return dict(letter.attributes)\n", "    forget_age = True\n"), (f"{_REDRIVE}::test_an_age_that_is_not_to_be_forgotten_goes_with_the_message",)),
+    Near(Bug("a redrive does not pass on that the age is to be forgotten", DLQ_REDRIVE, "epoch=epoch, forget_age=decision.forget_age\n", "epoch=epoch\n"), (f"{_RULES}::test_a_forced_redrive_sends_a_stale_letter_without_its_age",)),
     # a lease that is believed in longer than the store keeps it
     Near(Bug("a renewal counts from its answer", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(Moment.of(self._clock), length)\n"), (f"{_RENEWALS}::test_a_renewal_counts_from_when_it_was_asked_for_and_not_from_its_answer",)),
     Near(Bug("a shortened renewal is believed to be a full one", RENEWALS, "        beat.lease.extend(asked, length)\n", "        beat.lease.extend(asked, beat.length)\n"), (f"{_RENEWALS}::test_a_renewal_that_is_cut_at_the_deadline_is_believed_until_there",)),
@@ -127,4 +138,23 @@ NEAR: Final = (
     Near(Bug("an HTTP body is decoded before its size is looked at", HTTP_REQUEST, "        if len(body) > (_MAX_BASE64 if self.is_base64 else MAX_BODY_BYTES):\n", "        if False:\n"), ("tests/adapters/http/test_request.py::test_the_limit_is_looked_at_before_the_body_is_decoded",)),
     Near(Bug("a number is rounded before it is compared", "domain/strict_json.py", "    if not _is_exact(digits, number):\n", "    if False:\n"), ("tests/domain/test_strict_json.py::test_a_number_that_a_double_does_not_hold_as_written_is_refused_by_name",)),
     Near(Bug("a number that is too small becomes zero", "domain/strict_json.py", "        return not any(digit in \"123456789\" for digit in digits.lower().partition(\"e\")[0])\n", "        return True\n"), ("tests/domain/test_strict_json.py::test_a_number_that_a_double_does_not_hold_as_written_is_refused_by_name",)),
+    # a note that no worker wrote
+    Near(Bug("a note is believed whoever wrote it", NOTES, "        return facts if secret is not None and hmac.compare_digest(mac, _mac(secret, facts, message.body)) else {}\n", "        return facts\n"), (f"{_NOTES}::test_a_note_that_was_changed_or_is_not_signed_is_a_claim",)),
+    Near(Bug("a note is signed without its body", NOTES, "sha256(body.encode(errors=\"surrogatepass\")).digest() + written", "written"), (f"{_NOTES}::test_a_note_belongs_to_its_body_and_to_its_namespaces_secret",)),
+    Near(Bug("an age is taken from what a message claims", NOTES, "        return earliest(self.of(message), message)\n", "        return earliest(claimed(message), message)\n"), ("tests/adapters/sqs/test_batch.py::test_an_age_that_no_worker_wrote_makes_no_job_stale",)),
+    Near(Bug("a letter is as old as it claims", LETTERS, "        return earliest(self.note, self.message)\n", "        return earliest(self.note | self.claim, self.message)\n"), (f"{_RULES}::test_an_age_that_a_message_claims_makes_no_letter_stale",)),
+    Near(Bug("a letter chooses an operation by what it claims", LETTERS, "self._text(\"operation\") or factory", "self.claim.get(\"operation\") or factory"), (f"{_LETTERS}::test_a_claimed_operation_is_not_the_jobs",)),
+    Near(Bug("a job is buried without its age while its note cannot be signed", BATCH, "            if place.operation is not None:\n                raise\n", ""), ("tests/adapters/sqs/test_batch.py::test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_the_same",)),
+    # which job
+    Near(Bug("an id is that of every tenant", WANTED, "return job is not None and job.key in self.keys", "return job is not None and job.job_id in [\"1\"]"), (f"{_WANTED}::test_an_id_is_that_of_one_job",)),
+    Near(Bug("an id is compared as it is typed", WANTED, "ids = [clean_id(each, \"job_id\") for each in options.job_ids]", "ids = list(options.job_ids)"), (f"{_WANTED}::test_an_id_and_a_tenant_are_meant_in_normal_form",)),
+    Near(Bug("an operation that is asked for filters nothing", WANTED, "        by_operation = self.operation is None or ", "        by_operation = True or "), (f"{_WANTED}::test_operation_and_tenant_filter",)),
+    Near(Bug("each letter of a job is told to run", DLQ_REDRIVE, "        return replace(decision, verdict=Verdict.REPEATED)\n", "        return decision\n"), (f"{_RULES}::test_a_job_of_three_letters_is_told_to_run_once",)),
+    Near(Bug("another payload of a job that was sent is sent too", DLQ_REDRIVE, "        if comparable(sent, job.fingerprint) and sent != job.fingerprint:\n", "        if False:\n"), (f"{_RULES}::test_another_payload_of_a_job_that_was_sent_is_left",)),
+    # who is calling
+    Near(Bug("an identity of a pool that is not told is its role", CALLER, "    if any(_session(iam.get(name)) == _POOL_SESSION for name in (\"userId\", \"callerId\", \"userArn\")):\n", "    if False:\n"), (f"{_CALLER}::test_an_identity_of_a_pool_that_a_function_url_does_not_tell_is_refused",)),
+    Near(Bug("an empty identity is its role's", CALLER, "    if (pool := iam.get(\"cognitoIdentity\")) is not None:\n", "    if pool := _members(iam.get(\"cognitoIdentity\")):\n"), (f"{_CALLER}::test_an_identity_that_is_not_whole_is_never_the_roles",)),
+    # where a queue is
+    Near(Bug("a queue of another region is taken for this one's", QUEUE_URL, "        if says is not None and asked is not None and says != asked:\n", "        if False:\n"), (f"{_QUEUE_URL}::test_a_queue_of_another_place_is_told",)),
+    Near(Bug("a queue is known by account and name", QUEUE_URL, "    return _path(one) == _path(other) and _place(one) == _place(other)\n", "    return _path(one) == _path(other)\n"), (f"{_QUEUE_URL}::test_a_queue_is_the_same_by_place_account_and_name",)),
 )  # fmt: skip

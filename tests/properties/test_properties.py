@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, dead_letter, first_sent
+from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, dead_letter
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
+from adapters.sqs.notes import ATTRIBUTE
 from adapters.sqs.visibility import timeout_seconds, visible_again
 from domain.answer import Answer
 from domain.errors import InvalidJobError
@@ -22,6 +23,7 @@ from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.outcome import Deferred, Failed, Failure, Rejected
 from domain.strict_json import Json, canonical, parse
+from tests.support.notes import NOTES, signed
 
 FACTORY = JobFactory("test", Operations())
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,9 +112,9 @@ attribute: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def test_a_dead_letter_respects_every_limit_of_sqs(
     body: str, attributes: dict[str, Any], reason: str, detail: str, sent: int
 ) -> None:
-    earlier = {ATTRIBUTE: {"dataType": "String", "stringValue": json.dumps({"first_sent": sent})}}
+    earlier = signed({"first_sent": sent}, body)
     message = Message("m", "h", body, "arn:aws:sqs:r:1:q", sent_at=NOW, attributes=earlier | attributes)
-    letter = dead_letter(message, Rejected(reason, detail, reason), "request")
+    letter = dead_letter(message, Rejected(reason, detail, reason), "request", notes=NOTES)
     assert letter.message.body == body
     assert len(letter.attributes) <= MAX_ATTRIBUTES
     size = len(body)
@@ -128,7 +130,7 @@ def test_a_dead_letter_respects_every_limit_of_sqs(
         assert text.isascii()
         assert text.isprintable()
         assert len(text) < 1024
-    oldest = first_sent(message)
+    oldest = NOTES.first_sent(message)
     assert oldest is not None
     assert oldest <= NOW
 

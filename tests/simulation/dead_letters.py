@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from adapters.sqs.dead_letter import ATTRIBUTE, DeadLetter
+from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.notes import ATTRIBUTE
 from tests.simulation.plan import PlannedMessage
 from tests.simulation.sqs import SentMessage
 from tests.simulation.world import Violation, World, moment

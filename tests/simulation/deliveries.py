@@ -8,8 +8,9 @@ from datetime import datetime
 from math import ceil
 from typing import Final
 
-from adapters.sqs.dead_letter import ATTRIBUTE, DeadLetter
+from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
+from adapters.sqs.notes import ATTRIBUTE, MAC
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
 from tests.simulation.plan import MARGIN, Plan, PlannedMessage
@@ -151,7 +152,8 @@ class Deliveries:
         planned = one.planned
         is_right = planned.broken if rejected.reason == "not_json" else False
         if rejected.reason == "stale":
-            is_right = planned.is_job and self.is_stale(planned, one.began)
+            is_stale = self.is_stale(planned, one.began) or self.is_stale(planned, now)  # a note is judged at the start
+            is_right = planned.is_job and is_stale
         if not is_right:
             self.fail(f"{planned.name} was turned away as {rejected.reason}")
         self._is_its_turn(one)
@@ -174,7 +176,9 @@ class Deliveries:
         rejected, planned = one.outcome, one.planned
         if not isinstance(rejected, Rejected):
             return self.fail(f"{planned.name} was buried as {rejected}")
-        told = json.loads(letter.attributes[ATTRIBUTE]["StringValue"])
+        told = {**json.loads(letter.attributes[ATTRIBUTE]["StringValue"])}
+        if not told.pop(MAC, None):
+            self.fail(f"the letter of {planned.name} is not signed")
         wanted = {
             "reason": rejected.reason,
             "detail": rejected.detail,

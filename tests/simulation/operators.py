@@ -20,6 +20,7 @@ from entrypoints.cli import jobs, records
 from entrypoints.cli.dlq_redrive import RedriveOptions, Redriver
 from entrypoints.cli.errors import NothingDoneError
 from entrypoints.cli.records import Records, RecordsOptions
+from entrypoints.cli.wanted import LetterOptions
 from entrypoints.purging import Purge
 from tests.simulation.admins import WatchedAdmin
 from tests.simulation.dead_letters import LETTERS, SOURCE, DeadLetterQueue, KeptLetter, OperatorSqs
@@ -28,6 +29,7 @@ from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, PlannedMessage
 from tests.simulation.queue_port import ARN
 from tests.simulation.workers import Shared, Worker
 from tests.simulation.world import moment
+from tests.support.notes import NOTES
 
 MOST_REDRIVES: Final = 2
 """Of one message. A letter that comes back more often is left where it is, or a run would not end."""
@@ -65,7 +67,7 @@ class Operator(Worker):
         )
         settings: Any = SimpleNamespace(retention=shared.backend.retention)
         nowhere: Any = None
-        self.records = _Records(settings, self.admin, self.clock, nowhere)
+        self.records = _Records(settings, self.admin, self.clock, nowhere, NOTES)
         self.name = f"operator {next(shared.number)}"
         shared.queue.announced.add(self.name)
 
@@ -143,19 +145,16 @@ class Operator(Worker):
         options = RedriveOptions(
             url=LETTERS + suffix,
             queue_url=SOURCE + suffix,
-            job_ids=frozenset(),
-            reasons=frozenset(),
+            letters=LetterOptions(),
             everything=True,
             force=force,
             dry_run=False,
             most=None,
-            operation=None,
-            name=None,
             as_json=True,
             records=RecordsOptions(),
         )
         client: Any = self.client
-        box = LetterBox(client, LETTERS + suffix, ARN + suffix)
+        box = LetterBox(client, LETTERS + suffix, ARN + suffix, NOTES)
         return box, Redriver(options, box, client, SOURCE + suffix, self.records)
 
     def _take(self, kept: KeptLetter, redriver: Redriver, letter: Any) -> None:

@@ -38,6 +38,7 @@ LIFE: Final = "domain/life.py"
 SERVICE: Final = "domain/service.py"
 BATCH: Final = "adapters/sqs/batch.py"
 DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
+NOTES: Final = "adapters/sqs/notes.py"
 PLACE: Final = "adapters/sqs/place.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
 LEASE: Final = "domain/lease.py"
@@ -139,8 +140,8 @@ BUGS: Final = (
     Bug("a renewal extends nothing", LEASE, "        self._end = _end(asked, length)\n\n    def refuse", "        pass\n\n    def refuse"),
     Bug("an unstarted message is back after three hours", VISIBILITY, "    return now + timedelta(seconds=1 + int(jitter() * 10))\n", "    return now + timedelta(hours=3)\n"),
     Bug("an unstarted message is back at once", VISIBILITY, "    return now + timedelta(seconds=1 + int(jitter() * 10))\n", "    return now\n"),
-    Bug("a redrive makes a message young again", DEAD_LETTER, "    return min(filter(None, (earlier, sent)), default=None)\n", "    return sent\n"),
-    Bug("a second letter forgets when it was first sent", DEAD_LETTER, "    sent = first_sent(message)\n    facts", "    sent = message.sent_at\n    facts"),
+    Bug("a redrive makes a message young again", NOTES, "    return min(filter(None, (earlier, message.sent_at)), default=None)\n", "    return message.sent_at\n"),
+    Bug("a second letter forgets when it was first sent", DEAD_LETTER, "    sent = notes.first_sent(message)\n    facts", "    sent = message.sent_at\n    facts"),
     Bug("stale messages run", BATCH, "sent is not None and self.clock.now() - sent > self.retention", "sent is None"),
     Bug("an old copy in progress is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch():\n"),
     Bug("a deleted record is completed all the same", MEMORY, "                held, now = self._held(claim), self._clock.now()\n                self._records[claim.key] = completed(", "                if claim.key not in self._records:\n                    return\n                held, now = self._held(claim), self._clock.now()\n                self._records[claim.key] = completed("),

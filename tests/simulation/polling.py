@@ -26,6 +26,7 @@ from tests.simulation.sqs import SentMessage
 from tests.simulation.store import WorkerStore
 from tests.simulation.workers import Interrupted, Shared
 from tests.simulation.world import Task
+from tests.support.notes import NOTES
 
 LONGEST: Final = timedelta(seconds=60)
 """An attempt may take so long."""
@@ -79,6 +80,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
             queue=HeldQueue(self, self.visibility),
             events=self,
             crew=RealCrew(self, 1),
+            notes=NOTES,
             clock=clock,
             jitter=jitter,
             retention=shared.backend.retention,

@@ -14,6 +14,7 @@ from tests.simulation.plan import FAULTS_UNTIL, MARGIN
 from tests.simulation.queue_port import QueueWorker, WatchedBatches
 from tests.simulation.sqs import SentMessage
 from tests.simulation.workers import Interrupted, Shared
+from tests.support.notes import NOTES
 
 
 class Sandbox(QueueWorker):
@@ -35,6 +36,7 @@ class Sandbox(QueueWorker):
             queue=self,
             events=self,
             crew=self.crew,
+            notes=NOTES,
             clock=self.clock,
             jitter=self.world.chance.random,
             retention=shared.backend.retention,

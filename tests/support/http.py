@@ -93,7 +93,7 @@ def http_event(
         "cookies": ["cookie1"],
         "headers": {"host": "urlid.lambda-url.us-east-1.on.aws", **(headers or {})},
         "queryStringParameters": None,
-        "requestContext": context | ({"authorizer": authorizer} if authorizer else {}),
+        "requestContext": context | ({"authorizer": authorizer} if authorizer is not None else {}),
         "body": body,
         "pathParameters": None,
         "isBase64Encoded": is_base64,

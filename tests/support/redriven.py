@@ -3,17 +3,19 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
-from adapters.system import SystemClock
+from adapters.sqs.notes import Notes
+from adapters.system import SystemClock, new_secret
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
+from domain.shared_secret import SharedSecret
 from entrypoints.sqs_worker import Handler
-from tests.support.aws import TABLE, emulated
+from tests.support.aws import TABLE, dynamodb_store, emulated
 from tests.support.cli import objects, onejob
 from tests.support.sqs_aws import Queues, make_queues
 from tests.support.worker import handler
@@ -50,7 +52,11 @@ class World:
         """As an earlier burial left it."""
         if first_sent is not None:
             note["first_sent"] = round(first_sent.timestamp() * 1000)
-        attribute: Any = {"onejob": {"DataType": "String", "StringValue": json.dumps({"reason": "broken", **note})}}
+        self.forged(body, json.dumps(worker_notes().signed({"reason": "broken", **note}, body)))
+
+    def forged(self, body: str, note: str) -> None:
+        """In the dead-letter queue, under a note of whoever sent it."""
+        attribute: Any = {"onejob": {"DataType": "String", "StringValue": note}}
         url = self.queues.dead_letter_url
         fifo: Any = {"MessageGroupId": "g", "MessageDeduplicationId": uuid4().hex} if url.endswith(".fifo") else {}
         self.queues.sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attribute, **fifo)
@@ -63,6 +69,12 @@ class World:
     @property
     def letters(self) -> tuple[int, int]:
         return self.queues.counts(self.queues.dead_letter_url)
+
+
+def worker_notes() -> Notes:
+    """As the worker of these tests signs them."""
+    store = dynamodb_store(SystemClock(), timedelta(days=28))
+    return Notes(SharedSecret(store.find, store.claim, "test", new_secret))
 
 
 @contextmanager

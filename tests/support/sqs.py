@@ -9,6 +9,7 @@ from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message, read_event
+from adapters.sqs.notes import Notes
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.system import SystemClock
 from adapters.threads.crew import ThreadCrew
@@ -20,6 +21,7 @@ from domain.outcome import Rejected
 from domain.ports.clock import Clock
 from domain.record import Record
 from domain.service import JobService, no_signal
+from domain.shared_secret import SharedSecret
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
 from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, operations
@@ -226,6 +228,7 @@ class Worker:
             queue=self.queue,
             events=self.events,
             crew=ThreadCrew(threads, clock) if threads else InlineCrew(),
+            notes=Notes(SharedSecret(self.store.find, self.store.claim, "test", lambda: "secret")),
             clock=clock,
             jitter=lambda: 0.0,
             retention=timedelta(days=28),

@@ -4,11 +4,12 @@
     -----------------------------------------------------------------------------------
     JWT authorizer (HTTP API)               `jwt {issuer} {claim}`
     IAM (function URL, HTTP API)            `iam {account} {unique id}`
-    IAM, through a Cognito identity pool    `cognito {identity id}`
-    nobody                                  none: refused
+    IAM, through a Cognito identity pool    `cognito {identity id}`; a function URL does not tell it: refused
+    nobody, two of these at once            none: refused
 
 The unique id of an assumed role is the role's: the session's name after the colon changes with every session, like
-access key and `userArn`. A pool's identities share one role; their ids tell them apart.
+access key and `userArn`. A pool's identities share one role; their ids tell them apart. What is there and not whole
+refuses the request: it never makes the caller one of a larger group.
 """
 
 import re
@@ -23,6 +24,9 @@ ANONYMOUS: Final = "anonymous"
 
 _PLAIN: Final = re.compile(r"[!-~]+")
 _ROLE: Final = "AROA"
+_POOL_SESSION: Final = "CognitoIdentityCredentials"
+"""What Cognito calls every session that it gives to an identity of a pool."""
+
 LONGEST: Final = 256
 
 
@@ -32,18 +36,33 @@ def tenant_of(authorizer: object, claim: str) -> str:
     Two callers never share one: what is not plain ASCII, or too long to be a tenant, is hashed, and says so.
     Raises `HttpProblemError`.
     """
-    known = _members(authorizer)
-    if jwt := _members(known.get("jwt")):
-        claims = _members(jwt.get("claims"))
-        return _tenant("jwt", _text(claims, "iss", "the token's issuer"), _text(claims, claim, "the token's claim"))
-    if iam := _members(known.get("iam")):
-        if pool := _members(iam.get("cognitoIdentity")):
-            return _tenant("cognito", _text(pool, "identityId", "the Cognito identity"))
-        unique_id = _text(iam, "userId", "the caller's unique id")
-        if unique_id.startswith(_ROLE):
-            unique_id = unique_id.partition(":")[0]
-        return _tenant("iam", _text(iam, "accountId", "the caller's account"), unique_id)
-    raise HttpProblemError(NO_IDENTITY)
+    known = {name: value for name, value in _members(authorizer).items() if value is not None}
+    match sorted(known):
+        case ["jwt"]:
+            claims = _members(_members(known["jwt"]).get("claims"))
+            return _tenant("jwt", _text(claims, "iss", "the token's issuer"), _text(claims, claim, "the token's claim"))
+        case ["iam"]:
+            return _of_iam(_members(known["iam"]))
+        case _:
+            raise HttpProblemError(NO_IDENTITY)
+
+
+def _of_iam(iam: Mapping[str, object]) -> str:
+    if (pool := iam.get("cognitoIdentity")) is not None:
+        return _tenant("cognito", _text(_members(pool), "identityId", "the Cognito identity"))
+    if any(_session(iam.get(name)) == _POOL_SESSION for name in ("userId", "callerId", "userArn")):
+        raise HttpProblemError(
+            NO_IDENTITY, "identity_incomplete", "the Cognito identity is missing: behind a function URL it is not told"
+        )
+    unique_id = _text(iam, "userId", "the caller's unique id")
+    if unique_id.startswith(_ROLE):
+        unique_id = unique_id.partition(":")[0]
+    return _tenant("iam", _text(iam, "accountId", "the caller's account"), unique_id)
+
+
+def _session(name: object) -> str | None:
+    """The last part of `AROA...:session` or `arn:aws:sts::account:assumed-role/role/session`."""
+    return re.split("[:/]", name)[-1] if isinstance(name, str) else None
 
 
 def _members(value: object) -> Mapping[str, object]:

@@ -150,7 +150,7 @@ class HttpDoor:
         return record
 
     def _tenant(self, request: HttpRequest) -> str:
-        if self.anonymous and not request.authorizer:
+        if self.anonymous and request.authorizer is None:
             return ANONYMOUS
         return tenant_of(request.authorizer, self.claim)
 

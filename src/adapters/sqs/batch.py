@@ -21,13 +21,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 
-from adapters.sqs.dead_letter import dead_letter, first_sent
+from adapters.sqs.dead_letter import DeadLetter, dead_letter
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message
+from adapters.sqs.notes import Notes
 from adapters.sqs.place import Back, Content, Done, NothingToDo, Place, TurnedAway, Unreadable, in_lanes
 from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
-from domain.errors import InvalidJobError
+from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
@@ -39,7 +40,7 @@ from domain.service import Process
 class SqsBatchProcessor:
     """Handles the batches of one worker. `grace` is added to a lease that ends with its invocation, for clocks that
     differ; nothing starts with less than `margin` left; messages older than `retention` are refused, since their
-    record may be gone.
+    record may be gone. `notes` tells which age was written by a worker or an operator.
     """
 
     factory: JobFactory
@@ -47,6 +48,7 @@ class SqsBatchProcessor:
     queue: Queue
     events: BatchEvents
     crew: Crew
+    notes: Notes
     clock: Clock
     jitter: Callable[[], float]
     retention: timedelta
@@ -133,8 +135,7 @@ class SqsBatchProcessor:
     def _read(self, message: Message) -> Content:
         try:
             job = self.factory.job(unwrap(message.body))
-            sent = first_sent(message)
-            is_stale = sent is not None and self.clock.now() - sent > self.retention
+            is_stale = self._is_stale(message.sent_at)
         except S3TestEventError:
             return NothingToDo()
         except InvalidJobError as error:
@@ -142,6 +143,9 @@ class SqsBatchProcessor:
         except Exception as error:
             return Unreadable(error)
         return TurnedAway(Rejected("stale"), job) if is_stale else job
+
+    def _is_stale(self, sent: datetime | None) -> bool:
+        return sent is not None and self.clock.now() - sent > self.retention
 
     def _run_lane(self, lane: Sequence[Place], invocation: "_Invocation") -> None:
         for number, place in enumerate(lane):
@@ -161,11 +165,17 @@ class SqsBatchProcessor:
             return self._settlement(place, self._outcome(place, invocation), invocation)
         except Exception as error:
             self.events.crashed(message, error)
-            return self._back(message, Failed(Failure.UNEXPECTED, type(error).__name__))
+            is_away = isinstance(error, StoreUnavailableError)
+            failure = Failure.STORE_UNAVAILABLE if is_away else Failure.UNEXPECTED
+            return self._back(message, Failed(failure, type(error).__name__))
 
     def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
         match place.content:
             case Job() as job:
+                if self._is_stale(self.notes.first_sent(place.message)):
+                    rejected = Rejected("stale")
+                    self.events.turned_away(place.message, job, rejected)
+                    return rejected
                 lease = invocation.end + self.grace - self.clock.now()
                 deadline = invocation.end
                 if invocation.longest is not None:
@@ -194,13 +204,28 @@ class SqsBatchProcessor:
                 return self._back(message, outcome)
             case Rejected():
                 try:
-                    self.queue.bury(dead_letter(message, outcome, invocation.request_id, place.operation))
+                    self.queue.bury(self._letter(place, outcome, invocation.request_id))
                 except QueueUnavailableError as error:
                     self.events.burial_failed(message, error)
                     return self._back(message, Failed(Failure.UNEXPECTED))
+                except StoreUnavailableError as error:
+                    self.events.burial_failed(message, QueueUnavailableError(f"its note cannot be signed: {error}"))
+                    return self._back(message, Failed(Failure.STORE_UNAVAILABLE))
                 return Done()
             case _:
                 assert_never(outcome)
+
+    def _letter(self, place: Place, rejected: Rejected, request_id: str) -> DeadLetter:
+        """With a note that is signed; where there is no job, nothing depends on it, and no store keeps it from leaving.
+
+        Raises `StoreUnavailableError`.
+        """
+        try:
+            return dead_letter(place.message, rejected, request_id, place.operation, self.notes)
+        except StoreUnavailableError:
+            if place.operation is not None:
+                raise
+            return dead_letter(place.message, rejected, request_id)
 
     def _back(self, message: Message, outcome: Deferred | Failed) -> Back:
         return Back(visible_again(outcome, message.receives, self.clock.now(), self.jitter))

@@ -10,17 +10,16 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from adapters.sqs.message import Message, from_timestamp
+from adapters.sqs.message import Message
+from adapters.sqs.notes import ATTRIBUTE, MAX_NOTE_BYTES, Notes
 from domain.outcome import Rejected
 
-ATTRIBUTE: Final = "onejob"
 MAX_ATTRIBUTES: Final = 10
 MAX_BYTES: Final = 1024 * 1024
 MAX_TYPE_LENGTH: Final = 256
-MAX_NOTE_BYTES: Final = 1000
+UNSIGNED: Final = Notes()
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _ILLEGAL: Final = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Compiled when first used (and then kept by `re`): it takes 5 ms, and most workers bury nothing."""
@@ -41,25 +40,17 @@ def is_legal(text: str) -> bool:
     return re.search(_ILLEGAL, text) is None
 
 
-def first_sent(message: Message) -> datetime | None:
-    """When the job was first sent: an earlier burial remembers it, since a redrive sends anew."""
-    sent = message.sent_at
-    try:
-        remembered = json.loads(message.attributes[ATTRIBUTE]["stringValue"])["first_sent"]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return sent
-    earlier = from_timestamp(remembered) if type(remembered) is int else None
-    return min(filter(None, (earlier, sent)), default=None)
-
-
-def dead_letter(message: Message, rejected: Rejected, request_id: str, operation: str | None = None) -> DeadLetter:
+def dead_letter(
+    message: Message, rejected: Rejected, request_id: str, operation: str | None = None, notes: Notes = UNSIGNED
+) -> DeadLetter:
     """The unchanged body, the reason, and as many of the original attributes as the limits allow.
 
+    Raises `StoreUnavailableError` where the secret of `notes` cannot be had.
     `operation` is the job's, if it is one: a message that names none means its worker's own, which nobody else knows.
     Beside a body that leaves less room the reason is shortened; where not even that fits, it is left out.
     """
     room = MAX_BYTES - len(message.body.encode(errors="surrogatepass"))
-    reason = _reason(message, rejected, request_id, operation, room)
+    reason = _reason(message, rejected, request_id, operation, room, notes)
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in [(ATTRIBUTE, reason), *_original_attributes(message)]:
         size = attribute_bytes(name, attribute)
@@ -69,9 +60,11 @@ def dead_letter(message: Message, rejected: Rejected, request_id: str, operation
     return DeadLetter(message, attributes)
 
 
-def _reason(message: Message, rejected: Rejected, request_id: str, operation: str | None, room: int) -> dict[str, Any]:
+def _reason(
+    message: Message, rejected: Rejected, request_id: str, operation: str | None, room: int, notes: Notes
+) -> dict[str, Any]:
     """The longest note that fits; what only explains goes first, and the age stays to the last."""
-    sent = first_sent(message)
+    sent = notes.first_sent(message)
     facts = {
         "reason": _printable(rejected.reason, 100),
         "detail": _printable(rejected.detail, 300),
@@ -84,7 +77,8 @@ def _reason(message: Message, rejected: Rejected, request_id: str, operation: st
         "operation": operation,
     }
     for kept in (facts.keys(), facts.keys() - {"detail"}, {"reason", "first_sent"}):
-        note = json.dumps({name: fact for name, fact in facts.items() if name in kept})
+        told = {name: fact for name, fact in facts.items() if name in kept}
+        note = json.dumps(notes.signed(told, message.body))
         attribute = {"DataType": "String", "StringValue": note}
         if len(note) <= MAX_NOTE_BYTES and attribute_bytes(ATTRIBUTE, attribute) <= room:
             break

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_BYTES, MAX_NOTE_BYTES
+from adapters.sqs.dead_letter import MAX_BYTES
+from adapters.sqs.notes import ATTRIBUTE, MAX_NOTE_BYTES
 from domain.errors import InvalidJobError
 
 NOTE_BYTES: Final = len(ATTRIBUTE) + len("String") + MAX_NOTE_BYTES

@@ -3,7 +3,6 @@
 SQS has no other way to look. On a FIFO queue it gives out nothing more of a message group while a letter of it is held.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,9 +11,9 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws import call
-from adapters.sqs.dead_letter import ATTRIBUTE, first_sent
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message, read_event
+from adapters.sqs.notes import Notes, claimed, earliest
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import REFUSALS, error_name, failures
 from adapters.sqs.received import lambda_event
@@ -36,16 +35,27 @@ BATCH: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter that is held. `attributes` are as SendMessage takes them."""
+    """A dead letter that is held. `attributes` are as SendMessage takes them.
+
+    `note` has the facts that a worker or a redrive wrote; `claim` those of a note that neither is known to have
+    written, which decide nothing. One of the two is empty.
+    """
 
     message: Message
     attributes: dict[str, Any]
     note: dict[str, Any]
+    claim: dict[str, Any] = field(default_factory=dict)
 
     @property
     def reason(self) -> str | None:
-        """Why the worker gave it up; None where SQS itself moved it there."""
+        """Why the worker gave it up; None where SQS itself moved it there, or nobody knows who wrote it."""
         return self._text("reason")
+
+    @property
+    def claimed_reason(self) -> str | None:
+        """What the message says of it, whoever wrote that."""
+        value = self.claim.get("reason")
+        return value if isinstance(value, str) and value else None
 
     @property
     def detail(self) -> str | None:
@@ -70,7 +80,7 @@ class Letter:
 
     @property
     def first_sent(self) -> datetime | None:
-        return first_sent(self.message)
+        return earliest(self.note, self.message)
 
     def job(self, factory: JobFactory) -> Job | None:
         """The job inside, as the worker that gave it up made it; None where there is none."""
@@ -91,11 +101,14 @@ class Letter:
 
 @dataclass(slots=True)
 class LetterBox:
-    """One dead-letter queue. Raises `QueueUnavailableError`. `held` maps the ids of letters to receipt handles."""
+    """One dead-letter queue. Raises `QueueUnavailableError`, and `StoreUnavailableError` where the secret of `notes`
+    cannot be had. `held` maps the ids of letters to receipt handles.
+    """
 
     client: "SQSClient"
     url: str
     arn: str
+    notes: Notes
     held: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
@@ -112,7 +125,7 @@ class LetterBox:
             if not new:
                 continue
             for message, raw in zip(read_event(lambda_event(new, self.arn)), new, strict=True):
-                yield Letter(message, dict(raw.get("MessageAttributes", {})), note(message))
+                yield read_letter(message, dict(raw.get("MessageAttributes", {})), self.notes)
 
     def _receive(self) -> list[Any]:
         with _translated("ReceiveMessage"):
@@ -154,13 +167,10 @@ class LetterBox:
         return failed
 
 
-def note(message: Message) -> dict[str, Any]:
-    """What the worker wrote when it buried this; empty where it did not."""
-    try:
-        facts = json.loads(message.attributes[ATTRIBUTE]["stringValue"])
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
+def read_letter(message: Message, attributes: dict[str, Any], notes: Notes) -> Letter:
+    """The letter, with its note told from a claim. Raises `StoreUnavailableError`."""
+    note = notes.of(message)
+    return Letter(message, attributes, note, {} if note else claimed(message))
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from adapters.aws import call, check_sent
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes, is_legal
+from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes
 from adapters.sqs.groups import is_fifo, kept_group
 from adapters.sqs.letters import Letter
+from adapters.sqs.notes import ATTRIBUTE, Notes
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import REFUSALS, error_name
 
@@ -21,15 +22,18 @@ _REPEAT_ID: Final = re.compile("[!-~]{1,128}")
 """What SQS takes for a deduplication id."""
 
 
-def send_back(client: "SQSClient", url: str, letter: Letter, *, epoch: int = 1, forget_age: bool = False) -> str:
-    """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same.
+def send_back(
+    client: "SQSClient", url: str, letter: Letter, notes: Notes, *, epoch: int = 1, forget_age: bool = False
+) -> str:
+    """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same; and
+    `StoreUnavailableError` before anything is sent.
 
     `client` must not try again by itself. The group stays. A FIFO queue gets a deduplication id that is the same
     should this letter be sent back once more in the same `epoch` of its job. SQS then drops the second message for
     five minutes, and answers the id of the first.
     """
     options: dict[str, Any] = {}
-    if attributes := attributes_of(letter, forget_age=forget_age):
+    if attributes := attributes_of(letter, notes, forget_age=forget_age):
         options["MessageAttributes"] = attributes
     options |= kept_group(letter.message, url)
     if is_fifo(url):
@@ -62,26 +66,22 @@ def _source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
     return [url for page in pages for url in page.get("queueUrls", ())]
 
 
-def attributes_of(letter: Letter, *, forget_age: bool) -> dict[str, Any]:
+def attributes_of(letter: Letter, notes: Notes, *, forget_age: bool) -> dict[str, Any]:
     """As they came. The new message's own time would make it young: `first_sent` stays in `onejob`, where the worker
-    looks for it, and is added to what SQS moved by itself. What is written anew is left out where it does not fit.
+    looks for it, and is added to what SQS moved by itself. What is written anew is signed, takes the place of what the
+    message claims, and is left out where it does not fit. Raises `StoreUnavailableError`.
     """
-    attributes = dict(letter.attributes)
-    if forget_age:
-        attributes.pop(ATTRIBUTE, None)
-        facts = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
-    elif ATTRIBUTE not in attributes and letter.first_sent is not None:
-        facts = {"first_sent": round(letter.first_sent.timestamp() * 1000)}
-    else:
+    if letter.note and not forget_age:
+        return dict(letter.attributes)
+    attributes = {name: value for name, value in letter.attributes.items() if name != ATTRIBUTE}
+    facts = {name: fact for name, fact in letter.note.items() if name != "first_sent"}
+    if not forget_age and letter.first_sent is not None:
+        facts["first_sent"] = round(letter.first_sent.timestamp() * 1000)
+    if not facts:
         return attributes
-    with_note = {**attributes, ATTRIBUTE: _text(facts)}
-    return with_note if facts and _is_sendable(letter.message.body, with_note) else attributes
-
-
-def _text(facts: dict[str, Any]) -> dict[str, str]:
-    """As short as it can be, since a note that came may be written anew beside a body that leaves no room."""
-    note = json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
-    return {"DataType": "String", "StringValue": note if is_legal(note) else json.dumps(facts, separators=(",", ":"))}
+    note = json.dumps(notes.signed(facts, letter.message.body), separators=(",", ":"))
+    with_note = {**attributes, ATTRIBUTE: {"DataType": "String", "StringValue": note}}
+    return with_note if _is_sendable(letter.message.body, with_note) else attributes
 
 
 def _is_sendable(body: str, attributes: dict[str, Any]) -> bool:

@@ -17,7 +17,9 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from adapters.aws import CallFailedError, NoEvidenceError
+from adapters.sqs.queue_url import elsewhere
 from domain.errors import text_of
+from entrypoints.cli.errors import UnusableOptionError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -30,6 +32,8 @@ AWS_ERRORS: Final = (ClientError, BotoCoreError, ValueError)
 
 TRIES: Final = 4
 """For what may be asked again at no risk. A command that sends is given clients that try once."""
+
+PLACE_SETTINGS: Final = "--region (AWS_DEFAULT_REGION) and --endpoint-url (AWS_ENDPOINT_URL) say where"
 
 _DENIED: Final = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError")
 _CREDENTIALS: Final = (
@@ -70,6 +74,20 @@ class Aws:
             user_agent_extra="onejob-cli",
         )
         return client(service, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
+
+    def sqs_of(self, url: str, option: str, tries: int = TRIES) -> "SQSClient":
+        """A client for the queue of that URL, which `option` brought. Raises `UnusableOptionError` where AWS is asked
+        in another place than the URL says, and one of `AWS_ERRORS`.
+        """
+        client = self.client("sqs", tries)
+        check_place(client, url, option)
+        return client
+
+
+def check_place(client: "SQSClient", url: str, option: str) -> None:
+    """Raises `UnusableOptionError` for the URL of a queue that this client would not ask, but one of its name."""
+    if why := elsewhere(url, client.meta.region_name, client.meta.endpoint_url):
+        raise UnusableOptionError(f"{option} {url}: {why}: {PLACE_SETTINGS}")
 
 
 def is_setting(error: BaseException) -> bool:

@@ -14,7 +14,21 @@ from entrypoints.cli.options import (
     Region,
     ShowPayload,
     TableName,
+    Tenant,
 )
+
+LettersOperation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|MODULE:FUNCTION",
+        help="Only letters of this operation. A function, as onejob work was given it: it is meant by letters that "
+        "name none.",
+    ),
+]
+WorkerName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The worker's own operation, if not default: of letters that name none."),
+]
 
 dlq = typer.Typer(help="The dead-letter queue: look into it, and send what is mended back.", no_args_is_help=True)
 
@@ -22,11 +36,20 @@ dlq = typer.Typer(help="The dead-letter queue: look into it, and send what is me
 @dlq.command("list")
 def list_(
     dead_letter_url: DeadLetterUrl,
-    job_id: Annotated[str | None, typer.Option(metavar="ID", help="Only letters of this job.")] = None,
+    job_id: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only letters of this job, with its --operation and --tenant; repeatable."),
+    ] = None,
+    operation: LettersOperation = None,
+    tenant: Tenant = None,
+    name: WorkerName = None,
     reason: Annotated[str | None, typer.Option(metavar="CODE", help="Only letters that were buried for this.")] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
     show_payload: ShowPayload = False,
     as_json: AsJson = False,
+    backend: BackendName = None,
+    table: TableName = None,
+    db: DbFile = None,
     namespace: Namespace = "onejob",
     region: Region = None,
     endpoint_url: EndpointUrl = None,
@@ -38,24 +61,33 @@ def list_(
     back. A letter that is received by somebody else is not shown.
 
     A letter "moved by SQS" was received too often without an answer: look
-    for throttles and for a function that does not start.
+    for throttles and for a function that does not start. What a note says
+    is believed if a worker signed it, which the store of records tells
+    (--table, --db, ...). Any other note is shown as what the message claims.
 
     Exit status: 0 listed, also if there are none; 1 AWS refused; 2 unusable
     arguments or settings; 130 interrupted; 143 terminated.
     """
     from entrypoints.cli.dlq_list import ListOptions, list_letters
     from entrypoints.cli.ending import ended
+    from entrypoints.cli.records import RecordsOptions
+    from entrypoints.cli.wanted import LetterOptions
 
     options = ListOptions(
         url=dead_letter_url,
-        namespace=namespace,
-        job_id=job_id,
-        reason=reason,
+        letters=LetterOptions(
+            job_ids=tuple(job_id or ()),
+            operation=operation,
+            name=name,
+            tenant=tenant,
+            reasons=frozenset(() if reason is None else (reason,)),
+        ),
         limit=limit,
         as_json=as_json,
         show_payload=show_payload,
-        region=region,
-        endpoint_url=endpoint_url,
+        records=RecordsOptions(
+            backend=backend, table=table, db=db, namespace=namespace, region=region, endpoint_url=endpoint_url
+        ),
     )
     with ended("dlq list", dead_letter_url):
         raise typer.Exit(list_letters(options))
@@ -73,7 +105,8 @@ def redrive(
         ),
     ] = None,
     job_id: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Letters of this job; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="ID", help="Letters of this job, with its --operation and --tenant; may be repeated."),
     ] = None,
     reason: Annotated[
         list[str] | None, typer.Option(metavar="CODE", help="Letters buried for this; repeatable.")
@@ -86,14 +119,9 @@ def redrive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     most: Annotated[int | None, typer.Option("--max", min=1, metavar="N", help="At most so many letters.")] = None,
     as_json: AsJson = False,
-    operation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|MODULE:FUNCTION",
-            help="As the worker was given it (onejob work --operation): what is meant by letters that name none.",
-        ),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="As the worker was given it (onejob work --name).")] = None,
+    operation: LettersOperation = None,
+    tenant: Tenant = None,
+    name: WorkerName = None,
     backend: BackendName = None,
     table: TableName = None,
     db: DbFile = None,
@@ -103,7 +131,9 @@ def redrive(
 ) -> None:
     """Send dead letters back to their queue, knowing what is on record.
 
-    A job that failed runs again. One that is completed is only answered, and
+    --job-id names a job as onejob show does: of the operation default and of
+    no tenant, unless --operation and --tenant say otherwise. A job of several
+    letters runs once. A job that failed runs again. One that is completed is only answered, and
     said so; with --force its record is forgotten first (another epoch, other
     effect keys, an audit line) and it runs again. A letter that was first
     sent longer ago than records are kept is left (stale_redrive): it may have
@@ -123,18 +153,22 @@ def redrive(
     from entrypoints.cli.dlq_redrive import redrive as run
     from entrypoints.cli.ending import ended
     from entrypoints.cli.records import RecordsOptions
+    from entrypoints.cli.wanted import LetterOptions
 
     options = RedriveOptions(
         url=dead_letter_url,
         queue_url=queue_url,
-        job_ids=frozenset(job_id or ()),
-        reasons=frozenset(reason or ()),
+        letters=LetterOptions(
+            job_ids=tuple(job_id or ()),
+            operation=operation,
+            name=name,
+            tenant=tenant,
+            reasons=frozenset(reason or ()),
+        ),
         everything=everything,
         force=force,
         dry_run=dry_run,
         most=most,
-        operation=operation,
-        name=name,
         as_json=as_json,
         records=RecordsOptions(
             backend=backend,

@@ -1,24 +1,30 @@
 """`onejob dlq list`: what waits in the dead-letter queue, and why."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
+from adapters.sqs.notes import Notes
 from adapters.system import SystemClock
+from domain.errors import StoreUnavailableError
 from domain.job import Job
-from domain.job_factory import JobFactory
-from entrypoints.cli.aws import Aws
 from entrypoints.cli.ending import checked_namespace, checked_url
+from entrypoints.cli.options import DEFAULT_NAMESPACE
+from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import ago, iso, print_line, print_object, print_table
+from entrypoints.cli.wanted import BY_SQS, LONGEST_CLAIM, LetterOptions, Wanted, claims, counted
+from entrypoints.settings import SettingError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-BY_SQS: Final = "moved by SQS"
-"""In place of a reason where the worker left none: it was received too often without an answer."""
+NOTED: Final = ("reason", "detail", "error_type", "attempts", "receives", "first_sent", "operation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,45 +32,48 @@ class ListOptions:
     """What the command line asks for."""
 
     url: str
-    namespace: str
-    job_id: str | None
-    reason: str | None
+    letters: LetterOptions
     limit: int
     as_json: bool
     show_payload: bool
-    region: str | None
-    endpoint_url: str | None
+    records: RecordsOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which letters are meant."""
+def reason_of(row: dict[str, Any]) -> str:
+    """As `label`, of a row."""
+    return row["reason"] or claims((row["claim"] or {}).get("reason")) or BY_SQS
 
-    job_id: str | None = None
-    reason: str | None = None
 
-    def has(self, letter: Letter, job: Job | None) -> bool:
-        reason = letter.reason or BY_SQS
-        return self.job_id in (None, job.job_id if job else None) and self.reason in (None, reason)
+def claim_of(letter: Letter) -> dict[str, Any] | None:
+    """What the message says of itself where no worker is known to have written it: for people, and for nothing else."""
+    told = {
+        name: value[:LONGEST_CLAIM] if isinstance(value, str) else value
+        for name, value in letter.claim.items()
+        if name in NOTED and type(value) in (str, int)
+    }
+    return told or None
 
 
 def list_letters(options: ListOptions) -> int:
     """Print them, put them back, and answer the exit status."""
-    from domain.business import OPERATIONS
-
-    client = Aws(options.region, options.endpoint_url).client("sqs")
-    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    namespace = checked_namespace(options.records.namespace or DEFAULT_NAMESPACE)
+    wanted = Wanted.of(options.letters, namespace)
+    client = options.records.aws.sqs_of(checked_url(options.url, "--dead-letter-url"), "--dead-letter-url")
+    attributes = queue_attributes(client, options.url)
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
-    factory = JobFactory(checked_namespace(options.namespace), OPERATIONS)
-    wanted = Wanted(options.job_id, options.reason)
+    with _notes(options.records) as notes:
+        box = LetterBox(client, options.url, attributes["QueueArn"], notes)
+        return _list(box, wanted, options, attributes)
+
+
+def _list(box: LetterBox, wanted: Wanted, options: ListOptions, attributes: dict[str, str]) -> int:
     now = SystemClock().now()
     rows: list[dict[str, Any]] = []
-    box = LetterBox(client, options.url, attributes["QueueArn"])
     shown, is_cut = 0, False
     try:
         for letter in box.letters():
-            job = letter.job(factory)
+            job = letter.job(wanted.factory)
             if not wanted.has(letter, job):
                 continue
             if shown == options.limit:
@@ -80,12 +89,29 @@ def list_letters(options: ListOptions) -> int:
         put_back(box)
     if not options.as_json:
         _show(rows, now, show_payload=options.show_payload)
+    wanted.say_unnamed()
     if is_cut:
         say(f"there are more: --limit {options.limit * 10}")
-    elif attributes.get("FifoQueue") == "true" and wanted == Wanted() and shown < waiting(attributes):
+    elif attributes.get("FifoQueue") == "true" and wanted.is_everything and shown < waiting(attributes):
         of = waiting(attributes)
         say(f"{shown} of about {of}: while one is looked at, a FIFO queue shows no more of its group")
     return 0
+
+
+@contextmanager
+def _notes(options: RecordsOptions) -> Iterator[Notes]:
+    """Told by the store of records whose notes they are; without one every note is only a claim, and that is said."""
+    with ExitStack() as stack:
+        try:
+            if not options.is_told:
+                raise SettingError("--table, --db or --backend says where records are")
+            notes = stack.enter_context(open_records(options)).notes
+            if notes.secret is not None:
+                notes.secret.find()
+        except (SettingError, UnusableDatabaseError, StoreUnavailableError) as error:
+            say(f"note: whose notes these are cannot be told, and each is shown as the message's claim: {error}")
+            notes = Notes()
+        yield notes
 
 
 def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool) -> dict[str, Any]:
@@ -94,7 +120,9 @@ def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool
         "job_id": job.job_id if job else None,
         "operation": job.operation if job else None,
         "tenant": job.tenant if job else None,
+        "key": str(job.key) if job else None,
         "reason": letter.reason,
+        "claim": claim_of(letter),
         "detail": letter.detail,
         "error_type": letter.error_type,
         "attempts": letter.attempts,
@@ -148,10 +176,11 @@ def _show(rows: list[dict[str, Any]], now: datetime, *, show_payload: bool) -> N
     headings = ["JOB", "OPERATION", "REASON", "DETAIL", "ATTEMPTS", "RECEIVES", "FIRST SENT", "MESSAGE"]
     if show_payload:
         headings.append("BODY")
-    rows.sort(key=lambda row: (row["reason"] or BY_SQS, row["job_id"] or ""))
+    rows.sort(key=lambda row: (reason_of(row), row["job_id"] or ""))
     print_table(headings, [_cells(row, now) for row in rows])
-    reasons = Counter(row["reason"] or BY_SQS for row in rows)
-    print_line(f"{len(rows)} letters: {', '.join(f'{reason} {count}' for reason, count in reasons.most_common())}")
+    reasons = Counter(reason_of(row) for row in rows)
+    told = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    print_line(f"{counted(row['key'] for row in rows)}: {told}")
 
 
 def whose(row: dict[str, Any]) -> str | None:
@@ -165,7 +194,7 @@ def _cells(row: dict[str, Any], now: datetime) -> list[object]:
     return [
         whose(row),
         row["operation"],
-        row["reason"] or BY_SQS,
+        reason_of(row),
         ": ".join(filter(None, (row["detail"], row["error_type"]))),
         row["attempts"],
         row["receives"],

@@ -4,28 +4,36 @@ The record of each job is looked at before (redrive_rules.py).
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.sqs.queue_url import is_same_queue
 from adapters.sqs.redrive import send_back, source_urls
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
-from domain.identity import JobKey
+from domain.identity import JobKey, comparable
 from domain.job import Job
-from domain.job_factory import JobFactory
 from domain.record import Record
-from entrypoints.cli.aws import AWS_ERRORS, explained
-from entrypoints.cli.dlq_list import BY_SQS, put_back, queue_attributes, warn_of_held, warn_of_own_redrive, whose
+from entrypoints.cli.aws import AWS_ERRORS, check_place, explained
+from entrypoints.cli.dlq_list import (
+    claim_of,
+    put_back,
+    queue_attributes,
+    reason_of,
+    warn_of_held,
+    warn_of_own_redrive,
+    whose,
+)
 from entrypoints.cli.ending import FOUND, checked_url
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
-from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
 from entrypoints.cli.redrive_rules import Decision, Verdict, decide
 from entrypoints.cli.tables import print_line, print_object, print_table
+from entrypoints.cli.wanted import LetterOptions, Wanted, counted, plural
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -34,6 +42,7 @@ MEANING = {
     Verdict.RUNS: "runs again",
     Verdict.WAITS: "runs when the lease that is held is over",
     Verdict.ANSWERED: "is done already: answered from the record",
+    Verdict.REPEATED: "its job is among those sent: it runs once, and this one is answered",
     Verdict.NO_JOB: "left: no job inside; it would be buried again (--force sends it)",
     Verdict.STALE: "left: older than the retention of records, it may have run before (--force sends it)",
     Verdict.MISMATCH: "left: its record has another payload; it would be buried again (--force forgets the record)",
@@ -48,14 +57,11 @@ class RedriveOptions:
 
     url: str
     queue_url: str | None
-    job_ids: frozenset[str]
-    reasons: frozenset[str]
+    letters: LetterOptions
     everything: bool
     force: bool
     dry_run: bool
     most: int | None
-    operation: str | None
-    name: str | None
     as_json: bool
     records: RecordsOptions
 
@@ -63,7 +69,8 @@ class RedriveOptions:
 @dataclass(slots=True)
 class Redriver:
     """One redrive. `sent_ids` are those that its messages now have: one that is buried again is known by them. A job
-    that was sent is never forgotten for its next letter: the worker may have run it meanwhile.
+    that was sent is never forgotten for its next letter: the worker may have run it meanwhile. Of what was sent (or
+    would be) `sent_jobs` has the fingerprints, `jobs` what becomes of each job, and `keys` the job of each message.
     """
 
     options: RedriveOptions
@@ -73,7 +80,9 @@ class Redriver:
     records: Records
     who: str | None = None
     sent_ids: set[str] = field(default_factory=set)
-    sent_jobs: set[JobKey] = field(default_factory=set)
+    sent_jobs: dict[JobKey, str] = field(default_factory=dict)
+    keys: list[str | None] = field(default_factory=list)
+    jobs: dict[JobKey, Verdict] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
     def take(self, letter: Letter, job: Job | None) -> dict[str, Any]:
@@ -88,14 +97,17 @@ class Redriver:
             if decision.restart and record is not None:
                 note = self._restart(record)
             if not note:
-                decision = self._send(decision, letter, job, record)
+                decision = self._send(decision, letter, record)
         is_sent = decision.send and not note
         self.counts["sent" if is_sent else "left"] += 1
+        if is_sent:
+            self._count(decision, job)
         return {
             "job_id": job.job_id if job else None,
             "operation": job.operation if job else None,
             "tenant": job.tenant if job else None,
             "reason": letter.reason,
+            "claim": claim_of(letter),
             "message_id": letter.message.message_id,
             "verdict": decision.verdict,
             "sent": is_sent and not self.options.dry_run,
@@ -103,17 +115,23 @@ class Redriver:
             "explanation": note or MEANING[decision.verdict],
         }
 
-    def _send(self, decision: Decision, letter: Letter, job: Job | None, record: Record | None) -> Decision:
+    def _send(self, decision: Decision, letter: Letter, record: Record | None) -> Decision:
         """Send it and delete it; another decision, and the letter stays, where SQS dropped what was sent."""
         epoch = record.epoch if record else 1
-        sent_id = send_back(self.sender, self.target, letter, epoch=epoch, forget_age=decision.forget_age)
+        sent_id = send_back(
+            self.sender, self.target, letter, self.records.notes, epoch=epoch, forget_age=decision.forget_age
+        )
         if sent_id in self.sent_ids:
             return Decision(Verdict.DEDUPLICATED, send=False)
         self.sent_ids.add(sent_id)
-        if job is not None:
-            self.sent_jobs.add(job.key)
         self.box.delete(letter)
         return decision
+
+    def _count(self, decision: Decision, job: Job | None) -> None:
+        self.keys.append(None if job is None else str(job.key))
+        if job is not None:
+            self.sent_jobs.setdefault(job.key, job.fingerprint)
+            self.jobs.setdefault(job.key, decision.verdict)
 
     def asked_on(self, trouble: Exception) -> str:
         """What could not be had: letters are sent to one queue, received and deleted on the other."""
@@ -128,7 +146,13 @@ class Redriver:
             return Decision(Verdict.CAME_BACK, send=False)
         now, retention = self.records.clock.now(), self.records.settings.retention
         force = self.options.force and (job is None or job.key not in self.sent_jobs)
-        return decide(letter, job, record, now=now, retention=retention, force=force)
+        decision = decide(letter, job, record, now=now, retention=retention, force=force)
+        if job is None or job.key not in self.sent_jobs or decision.verdict not in (Verdict.RUNS, Verdict.WAITS):
+            return decision
+        sent = self.sent_jobs[job.key]
+        if comparable(sent, job.fingerprint) and sent != job.fingerprint:
+            return Decision(Verdict.MISMATCH, send=False)
+        return replace(decision, verdict=Verdict.REPEATED)
 
     def _restart(self, record: Record) -> str:
         """Give the message all its runs; why that cannot be, if so."""
@@ -155,29 +179,28 @@ class Redriver:
 
 def redrive(options: RedriveOptions) -> int:
     """Send them back, and answer the exit status."""
-    if not (options.job_ids or options.reasons or options.everything):
+    if not (options.letters.job_ids or options.letters.reasons or options.everything):
         raise UnusableOptionError("say which letters: --job-id ID, --reason CODE, or --all")
-    operations, default_operation = chosen_operations(options.operation, options.name)
     aws = options.records.aws
-    client = aws.client("sqs")
-    attributes = queue_attributes(client, checked_url(options.url, "--dead-letter-url"))
+    client = aws.sqs_of(checked_url(options.url, "--dead-letter-url"), "--dead-letter-url")
+    attributes = queue_attributes(client, options.url)
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
     target = _target(client, options)
     with open_records(options.records) as records:
-        box = LetterBox(client, options.url, attributes["QueueArn"])
-        redriver = Redriver(options, box, aws.client("sqs", tries=1), target, records)
-        return _run(redriver, JobFactory(records.settings.namespace, operations, default_operation))
+        box = LetterBox(client, options.url, attributes["QueueArn"], records.notes)
+        redriver = Redriver(options, box, aws.sqs_of(options.url, "--dead-letter-url", tries=1), target, records)
+        return _run(redriver, Wanted.of(options.letters, records.settings.namespace))
 
 
-def _run(redriver: Redriver, factory: JobFactory) -> int:
+def _run(redriver: Redriver, wanted: Wanted) -> int:
     options, rows = redriver.options, []
     trouble: Exception | None = None
     try:
         with Ticker() as ticker:
             for letter in redriver.box.letters():
-                job = letter.job(factory)
-                if not _is_wanted(options, letter, job):
+                job = letter.job(wanted.factory)
+                if not wanted.has(letter, job):
                     continue
                 row = redriver.take(letter, job)
                 if options.as_json:
@@ -190,6 +213,7 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
         trouble = error
     finally:
         put_back(redriver.box)
+        wanted.say_unnamed()
         if not options.as_json:
             _show(rows)
             _sum_up(redriver)
@@ -199,11 +223,6 @@ def _run(redriver: Redriver, factory: JobFactory) -> int:
         text = explained(cause, on) if isinstance(cause, AWS_ERRORS) and cause else str(trouble)
         raise NothingDoneError(f"stopped: {text}; the letter at hand is where it was, and perhaps sent too: run again")
     return 0 if redriver.counts["sent"] and not redriver.counts["left"] else FOUND
-
-
-def _is_wanted(options: RedriveOptions, letter: Letter, job: Job | None) -> bool:
-    by_job = not options.job_ids or (job is not None and job.job_id in options.job_ids)
-    return by_job and (not options.reasons or (letter.reason or BY_SQS) in options.reasons)
 
 
 def _target(client: "SQSClient", options: RedriveOptions) -> str:
@@ -216,7 +235,8 @@ def _target(client: "SQSClient", options: RedriveOptions) -> str:
         raise UnusableOptionError(f"--queue-url {url}: is the dead-letter queue itself")
     if url.endswith(".fifo") != options.url.endswith(".fifo"):
         raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
-    if sources and _name(url) not in map(_name, sources):
+    check_place(client, url, "--queue-url")
+    if sources and not any(is_same_queue(url, source) for source in sources):
         raise UnusableOptionError(
             f"--queue-url {url} (or QUEUE_URL): its dead letters go elsewhere; here come those of {', '.join(sources)}"
         )
@@ -233,22 +253,23 @@ def _sources(client: "SQSClient", options: RedriveOptions) -> list[str]:
         return []
 
 
-def _name(url: str) -> str:
-    """Account and name: hosts differ by how they are reached."""
-    return "/".join(url.rsplit("/", 2)[1:])
-
-
 def _show(rows: list[dict[str, Any]]) -> None:
     if rows:
-        cells = [[whose(row), row["operation"], row["reason"] or BY_SQS, row["explanation"]] for row in rows]
+        cells = [[whose(row), row["operation"], reason_of(row), row["explanation"]] for row in rows]
         print_table(["JOB", "OPERATION", "REASON", "WHAT BECOMES OF IT"], cells)
 
 
 def _sum_up(redriver: Redriver) -> None:
+    """Messages and jobs apart: a job of several messages runs once."""
     counts = redriver.counts
     if not counts.total():
         print_line("no such letters")
-    elif redriver.options.dry_run:
-        print_line(f"{counts['sent']} would be sent to {redriver.target}, {counts['left']} left")
-    else:
-        print_line(f"{counts['sent']} sent to {redriver.target}, {counts['left']} left")
+        return
+    sent = "would be sent" if redriver.options.dry_run else "sent"
+    left = f"{plural(counts['left'], 'message')} left"
+    if not redriver.keys:
+        print_line(f"0 messages {sent} to {redriver.target}; {left}")
+        return
+    of = Counter(redriver.jobs.values())
+    jobs = f"{plural(of[Verdict.RUNS], 'job')} redriven, {of[Verdict.ANSWERED]} answered, {of[Verdict.WAITS]} waiting"
+    print_line(f"{counted(redriver.keys)} {sent} to {redriver.target}: {jobs}; {left}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, cast
 from rich.console import Console
 from rich.text import Text
 
+from adapters.sqs.queue_url import elsewhere
 from domain.errors import StoreUnavailableError
-from entrypoints.cli.aws import Aws
+from entrypoints.cli.aws import PLACE_SETTINGS, Aws
 from entrypoints.cli.doctor_file import file_findings
 from entrypoints.cli.doctor_function import FunctionCheck
 from entrypoints.cli.doctor_queue import QueueCheck, Reader, url_of
@@ -72,7 +73,8 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
     if settings.backend is Backend.DYNAMODB or has_queue:
         yield from _who_and_where(aws)
     if settings.backend is Backend.DYNAMODB:
-        yield from table_findings(aws.client("dynamodb"), settings.table or "")
+        of_table = Aws(settings.table_region or options.region, options.endpoint_url)
+        yield from table_findings(of_table.client("dynamodb"), settings.table or "")
     if has_queue:
         yield from _queues(aws, options, settings, function)
 
@@ -118,6 +120,10 @@ def _queues(aws: Aws, options: DoctorOptions, settings: Settings, function: Func
         url = str(asked.answer)
     if url is None:
         return
+    for told, name in ((url, "queue"), (settings.dead_letter_queue_url, "dead-letter queue")):
+        if told is not None and (why := elsewhere(told, client.meta.region_name, client.meta.endpoint_url)):
+            yield fail(f"{name} {told}", why, PLACE_SETTINGS)
+            return
     reader = None
     if function is not None and function.timeout is not None:
         reader = Reader(function.name, function.timeout, function.window)

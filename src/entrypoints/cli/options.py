@@ -11,6 +11,7 @@ Region = Annotated[
 EndpointUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Another AWS endpoint, an emulator's say (or AWS_ENDPOINT_URL).")
 ]
+DEFAULT_NAMESPACE: Final = "onejob"
 Namespace = Annotated[
     str, typer.Option(envvar="IDEMPOTENCY_NAMESPACE", metavar="NAME", help="First part of each job's key.")
 ]

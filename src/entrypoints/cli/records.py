@@ -6,20 +6,29 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.sqlite.database import UnusableDatabaseError
+from adapters.sqs.notes import Notes
+from adapters.system import new_secret
 from domain.identity import JobKey, clean_id, clean_name, job_key
+from domain.job import Job
 from domain.ports.clock import Clock
+from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
-from domain.record import Record
+from domain.record import ClaimAnswer, Record
+from domain.shared_secret import SharedSecret
 from entrypoints.cli.aws import Aws, explained, is_no_url
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError, Settings
+
+NOTHING_SIGNED: Final = Notes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,11 @@ class RecordsOptions:
     def aws(self) -> Aws:
         return Aws(self.region, self.endpoint_url)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether it is said at all where records are."""
+        return bool(self.backend or self.table or self.db)
+
     def settings(self, environment: Mapping[str, str]) -> Settings:
         """Raises `SettingError`."""
         named = {
@@ -51,17 +65,20 @@ class RecordsOptions:
             raise SettingError(
                 "IDEMPOTENCY_BACKEND=memory is gone with its process: --table NAME or --db FILE says where records are"
             )
+        if self.region is not None and settings.table_region not in (None, self.region):
+            raise SettingError(f"--table {settings.table} is in {settings.table_region}, but --region is {self.region}")
         return settings
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """An open store, as its operator uses it."""
+    """An open store, as its operator uses it. `notes` tells what its workers wrote on dead letters."""
 
     settings: Settings
     admin: StoreAdmin
     clock: Clock
     aws: Aws
+    notes: Notes = NOTHING_SIGNED
 
     def key(self, job_id: str, operation: str, tenant: str | None) -> JobKey:
         """Raises `InvalidJobError`."""
@@ -95,14 +112,26 @@ def open_records(options: RecordsOptions) -> Iterator[Records]:
         raise SettingError(f"{settings.db}: there is no such file: --db, or IDEMPOTENCY_DB, names it")
     container = Container()
     container.settings.override(settings)
+    opened: list[IdempotencyStore] = []
     with _environment_of(options):
         admin = _admin(container, settings)
         try:
-            yield Records(settings, admin, container.clock(), options.aws)
+            secret = SharedSecret(admin.look, partial(_claim, container, opened), settings.namespace, new_secret)
+            yield Records(settings, admin, container.clock(), options.aws, Notes(secret))
         finally:
-            close = getattr(admin, "close", None)
-            if close is not None:
-                close()
+            for one in (admin, *opened):
+                close = getattr(one, "close", None)
+                if close is not None:
+                    close()
+
+
+def _claim(
+    container: Container, opened: list[IdempotencyStore], job: Job, *, owner: str, lease: timedelta
+) -> ClaimAnswer:
+    """By a worker's store, which an operator opens only for this."""
+    if not opened:
+        opened.append(container.store())
+    return opened[0].claim(job, owner=owner, lease=lease)
 
 
 def _admin(container: Container, settings: Settings) -> StoreAdmin:

@@ -10,6 +10,8 @@
     no record; over; lapsed; released         sent: runs                the same
     (the runs of a record that is in progress are counted anew, so that the message has all of them)
     came back during this redrive             left: came_back           the same
+    its job was sent during this redrive      sent: repeated              the same
+    (of another payload: left)
     SQS answers as for an earlier message     left: deduplicated        the same
 
 A record whose lease runs is never forgotten here (`onejob forget --force` does).
@@ -32,6 +34,7 @@ class Verdict(StrEnum):
     RUNS = "runs"
     WAITS = "waits"
     ANSWERED = "answered"
+    REPEATED = "repeated"
     NO_JOB = "no_job"
     STALE = "stale_redrive"
     MISMATCH = "payload_mismatch"
@@ -53,7 +56,7 @@ class Decision:
 def decide(
     letter: Letter, job: Job | None, record: Record | None, *, now: datetime, retention: timedelta, force: bool
 ) -> Decision:
-    """By the table above; the last two rows are known to whoever sends."""
+    """By the table above; the last three rows are known to whoever sends."""
     if job is None:
         return Decision(Verdict.NO_JOB, send=force)
     sent = letter.first_sent

@@ -47,7 +47,7 @@ def send_file(options: SendOptions) -> int:
         if refused or options.dry_run:
             _report(checked, Sending(), options)
             return FOUND if refused else 0
-        client = Aws(options.region, options.endpoint_url).client("sqs", tries=1)
+        client = Aws(options.region, options.endpoint_url).sqs_of(options.queue_url, "--queue-url", tries=1)
         return _send(checked, SqsSender(client, options.queue_url, SystemClock(), jitter), options)
 
 

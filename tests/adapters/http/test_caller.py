@@ -63,6 +63,42 @@ def test_identities_of_a_cognito_pool_share_a_role_and_are_told_apart() -> None:
     assert callers == ["cognito us-east-1:1111", "cognito us-east-1:2222"]
 
 
+def pool_session(**changes: Any) -> dict[str, Any]:
+    """Of an identity of a Cognito pool behind a function URL, where Lambda does not pass `cognitoIdentity`."""
+    caller = iam_role("CognitoIdentityCredentials")
+    caller["iam"] |= changes
+    return caller
+
+
+def test_an_identity_of_a_pool_that_a_function_url_does_not_tell_is_refused() -> None:
+    """All identities of the pool would be one caller, and read each other's answers."""
+    without = pool_session()
+    del without["iam"]["cognitoIdentity"]
+    for caller in (pool_session(), without, pool_session(userId="AROACKCEVSQ6C2EXAMPLE"), pool_session(userArn=None)):
+        with pytest.raises(HttpProblemError) as problem:
+            tenant_of(caller, "sub")
+        assert (problem.value.type, problem.value.reason) == (NO_IDENTITY, "identity_incomplete")
+
+
+@pytest.mark.parametrize("identity", [{}, [], "", "us-east-1:1111", 0, False, {"identityId": None}, {"identityId": ""}])
+def test_an_identity_that_is_not_whole_is_never_the_roles(identity: object) -> None:
+    with pytest.raises(HttpProblemError) as problem:
+        tenant_of(iam_role("session") | {"iam": {**iam_role("session")["iam"], "cognitoIdentity": identity}}, "sub")
+    assert problem.value.type is NO_IDENTITY
+
+
+@pytest.mark.parametrize("other", [{"jwt": {}}, {"jwt": []}, {"jwt": jwt("user-1")["jwt"]}, {"lambda": {"user": "u"}}])
+def test_two_who_stand_in_front_at_once_are_nobody(other: dict[str, Any]) -> None:
+    """One of them may be anybody's: neither is passed over for the other."""
+    with pytest.raises(HttpProblemError) as problem:
+        tenant_of({**iam_user(), **other}, "sub")
+    assert problem.value.type is NO_IDENTITY
+
+
+def test_who_is_absent_by_name_is_absent() -> None:
+    assert tenant({**iam_user(), "jwt": None, "lambda": None}) == tenant(iam_user())
+
+
 @pytest.mark.parametrize(
     "authorizer",
     [

@@ -8,15 +8,19 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Event, Semaphore, Thread, get_ident
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
+from adapters.sqs.envelope import unwrap
+from adapters.sqs.notes import Notes
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
 from domain.outcome import Outcome
 from domain.record import Claim, Status
+from tests.support.notes import KnownSecret, signed
 from tests.support.sqs import Worker, record
 
 TEST_EVENT = '{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}'
@@ -116,6 +120,7 @@ def test_a_rejected_message_is_buried_with_its_reason_and_done() -> None:
             "message_id": "a",
             "request_id": "request-1",
             "operation": "default",
+            "mac": ANY,
         }
     ]
 
@@ -156,10 +161,19 @@ def test_a_message_older_than_the_retention_is_stale_since_its_record_may_be_gon
 def test_the_age_of_a_redriven_message_counts_from_its_first_sending() -> None:
     worker = Worker()
     old = round((worker.clock.now() - timedelta(days=29)).timestamp() * 1000)
-    burial = {"onejob": {"dataType": "String", "stringValue": json.dumps({"first_sent": old})}}
+    burial = signed({"first_sent": old}, body(), worker.batches.notes)
     worker.handle(record("a", body(), sent_at=worker.clock.now(), attributes=burial))
     assert reasons(worker) == ["stale"]
     assert buried(worker)[0]["first_sent"] == old
+
+
+@pytest.mark.parametrize("mac", [None, "0" * 32])
+def test_an_age_that_no_worker_wrote_makes_no_job_stale(mac: str | None) -> None:
+    worker = Worker()
+    old = round((worker.clock.now() - timedelta(days=40)).timestamp() * 1000)
+    claim = {"onejob": {"dataType": "String", "stringValue": json.dumps({"first_sent": old, "mac": mac})}}
+    assert worker.handle(record("a", body(), sent_at=worker.clock.now(), attributes=claim)) == []
+    assert (len(worker.runs), buried(worker)) == (1, [])
 
 
 def test_a_failing_visibility_call_changes_no_outcome() -> None:
@@ -185,7 +199,7 @@ def test_what_nobody_foresaw_fails_one_message_and_no_other() -> None:
 
 def test_a_message_that_breaks_the_reading_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker()
-    monkeypatch.setattr("adapters.sqs.batch.first_sent", lambda message: 1 / 0 if message.message_id == "a" else None)
+    monkeypatch.setattr("adapters.sqs.batch.unwrap", lambda text: 1 / 0 if text == body() else unwrap(text))
     assert worker.handle(record("a", body()), record("b", body("2"))) == ["a"]
     assert worker.events.told == [("crashed", "ZeroDivisionError")]
 
@@ -513,3 +527,25 @@ def test_a_message_that_is_the_whole_batch_needs_no_thread_of_its_own(number: in
     worker = Worker(lambda job, attempt: threads.add(get_ident()), threads=2)
     assert worker.handle(*(record(str(each), f'{{"job_id":"{each}"}}') for each in range(number))) == []
     assert (get_ident() in threads) is (number == 1)
+
+
+def test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_the_same() -> None:
+    """A dead letter without its age could run long after its record is gone."""
+    worker = Worker(failing("1", error=PermanentError("card_expired")))
+    worker.batches = replace(worker.batches, notes=Notes(KnownSecret(is_away=True)))
+    assert worker.handle(record("a", body()), record("b", "nonsense")) == ["a"]
+    assert worker.queue.timeouts["a"] >= 60
+    assert [told["message_id"] for told in buried(worker)] == ["b"]
+    assert "mac" not in buried(worker)[0]
+    assert ("burial_failed", "a") in worker.events.told
+
+
+def test_a_note_that_cannot_be_judged_waits_for_the_store_and_keeps_nobody_else_waiting() -> None:
+    worker = Worker()
+    secret = KnownSecret()
+    worker.batches = replace(worker.batches, notes=Notes(secret))
+    attributes = signed({"first_sent": 1_700_000_000_000}, body("1"), worker.batches.notes)
+    secret.is_away = True
+    assert worker.handle(record("a", body("1"), attributes=attributes), record("b", body("2"))) == ["a"]
+    assert worker.queue.timeouts["a"] >= 60
+    assert worker.runs == ["2"]

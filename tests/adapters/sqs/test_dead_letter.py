@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from adapters.sqs.dead_letter import DeadLetter, dead_letter, first_sent
+from adapters.sqs.dead_letter import DeadLetter, dead_letter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.received import lambda_event
 from domain.outcome import Rejected
+from tests.support.notes import NOTES, signed
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:jobs"
 MIB = 1_048_576
@@ -30,7 +31,7 @@ def binary(value: object, data_type: str = "Binary") -> dict[str, Any]:
 
 
 def bury(attributes: dict[str, Any] | None = None, body: str = "{}", rejected: Rejected = REJECTED) -> DeadLetter:
-    return dead_letter(replace(MESSAGE, body=body, attributes=attributes or {}), rejected, "r1")
+    return dead_letter(replace(MESSAGE, body=body, attributes=attributes or {}), rejected, "r1", notes=NOTES)
 
 
 def note(letter: DeadLetter) -> Any:
@@ -137,7 +138,7 @@ def test_a_note_may_have_a_thousand_bytes_and_no_more() -> None:
 
 
 def test_beside_a_body_that_leaves_almost_no_room_only_reason_and_age_are_told() -> None:
-    assert note(bury(body="x" * (MIB - 120))).keys() == {"reason", "first_sent"}
+    assert note(bury(body="x" * (MIB - 150))).keys() == {"reason", "first_sent", "mac"}
 
 
 @pytest.mark.parametrize("left", [0, 10, 40, 100, 250, 300, 400])
@@ -153,10 +154,10 @@ def test_beside_a_body_that_leaves_little_room_the_age_outlives_the_explanations
 
 def test_a_second_burial_of_a_nearly_full_body_still_knows_its_first_sending() -> None:
     body = "x" * (MIB - 260)
-    first = dead_letter(replace(MESSAGE, body=body), Rejected("stale"), "request")
+    first = dead_letter(replace(MESSAGE, body=body), Rejected("stale"), "request", notes=NOTES)
     stored = {"onejob": text(first.attributes["onejob"]["StringValue"])}
     redriven = replace(MESSAGE, body=body, sent_at=SENT + timedelta(days=9), attributes=stored)
-    second = dead_letter(redriven, Rejected("card_expired", "d" * 100), "request")
+    second = dead_letter(redriven, Rejected("card_expired", "d" * 100), "request", notes=NOTES)
     assert note(second)["first_sent"] == 1_767_268_800_123
 
 
@@ -179,11 +180,11 @@ def test_a_detail_stays_readable(detail: str, readable: str) -> None:
 
 
 def test_a_job_is_as_old_as_its_first_sending_however_often_it_was_buried() -> None:
-    letter = dead_letter(MESSAGE, REJECTED, "r1")
+    letter = dead_letter(MESSAGE, REJECTED, "r1", notes=NOTES)
     for day in range(1, 5):
         message = redriven(letter, SENT + timedelta(days=day))
-        assert first_sent(message) == SENT
-        letter = dead_letter(message, Rejected("attempts_exhausted"), f"r{day}")
+        assert NOTES.first_sent(message) == SENT
+        letter = dead_letter(message, Rejected("attempts_exhausted"), f"r{day}", notes=NOTES)
         assert note(letter)["first_sent"] == 1_767_268_800_123
 
 
@@ -199,17 +200,17 @@ def test_a_redriven_letter_that_is_given_up_again_says_so_in_one_reason() -> Non
 
 
 def remembering(first_sent: int) -> dict[str, Any]:
-    return {"onejob": text(json.dumps({"first_sent": first_sent}))}
+    return signed({"first_sent": first_sent}, MESSAGE.body)
 
 
 def test_a_remembered_sending_cannot_make_a_message_younger() -> None:
     later = round((SENT + timedelta(days=400)).timestamp() * 1000)
-    assert first_sent(replace(MESSAGE, attributes=remembering(later))) == SENT
+    assert NOTES.first_sent(replace(MESSAGE, attributes=remembering(later))) == SENT
 
 
 def test_a_remembered_sending_counts_where_sqs_says_nothing() -> None:
     message = replace(MESSAGE, sent_at=None, attributes=remembering(1_767_268_800_123))
-    assert first_sent(message) == SENT
+    assert NOTES.first_sent(message) == SENT
 
 
 @pytest.mark.parametrize(
@@ -234,13 +235,13 @@ def test_a_remembered_sending_counts_where_sqs_says_nothing() -> None:
     ],
 )
 def test_an_attribute_of_that_name_by_somebody_else_tells_nothing(attribute: dict[str, Any]) -> None:
-    assert first_sent(replace(MESSAGE, attributes={"onejob": attribute})) == SENT
-    assert first_sent(replace(MESSAGE, attributes={"onejob": attribute}, sent_at=None)) is None
+    assert NOTES.first_sent(replace(MESSAGE, attributes={"onejob": attribute})) == SENT
+    assert NOTES.first_sent(replace(MESSAGE, attributes={"onejob": attribute}, sent_at=None)) is None
     assert note(bury({"onejob": attribute}))["reason"] == "payload_mismatch"
 
 
 def test_a_message_that_nobody_dated_has_no_age() -> None:
-    assert first_sent(replace(MESSAGE, sent_at=None)) is None
+    assert NOTES.first_sent(replace(MESSAGE, sent_at=None)) is None
 
 
 # The original attributes, within AWS's limits.

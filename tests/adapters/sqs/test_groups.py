@@ -13,6 +13,7 @@ from adapters.sqs.redrive import send_back
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
+from tests.support.notes import NOTES
 
 STANDARD = "https://sqs.us-east-1.amazonaws.com/000000000000/jobs"
 ARN = "arn:aws:sqs:us-east-1:000000000000:dead"
@@ -59,5 +60,5 @@ def test_a_message_keeps_its_group_in_another_queue(url: str, group: str | None,
     client = boto3.client("sqs", region_name="us-east-1", aws_access_key_id="t", aws_secret_access_key="t")
     with Stubber(client) as stub:
         stub.add_response("send_message", {"MessageId": "m2"}, {"QueueUrl": url, "MessageBody": "{}", **options})
-        assert send_back(client, url, Letter(message(group), {}, {})) == "m2"
+        assert send_back(client, url, Letter(message(group), {}, {}), NOTES) == "m2"
     assert kept_group(message(group), url).get("MessageGroupId") == options.get("MessageGroupId")

@@ -10,10 +10,14 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from adapters.sqs.letters import LetterBox
+from adapters.sqs.letters import LetterBox, read_letter
+from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
+from domain.job_factory import JobFactory
 from tests.support.aws import in_process
 from tests.support.aws_faults import aws_requests
+from tests.support.jobs import operations
+from tests.support.notes import NOTES
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:dead"
 
@@ -23,7 +27,7 @@ def box(monkeypatch: pytest.MonkeyPatch) -> Iterator[LetterBox]:
     monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
     with in_process():
         client = boto3.client("sqs", config=Config(retries={"total_max_attempts": 1}))
-        yield LetterBox(client, client.create_queue(QueueName="dead")["QueueUrl"], ARN)
+        yield LetterBox(client, client.create_queue(QueueName="dead")["QueueUrl"], ARN, NOTES)
 
 
 def ids(box: LetterBox) -> list[str]:
@@ -67,3 +71,11 @@ def test_a_note_that_nobody_of_ours_wrote_is_none(box: LetterBox, note: str) -> 
     assert (letter.reason, letter.attempts, letter.detail) == (None, None, None)
     assert letter.source_message_id == letter.message.message_id
     assert letter.first_sent is not None
+
+
+def test_a_claimed_operation_is_not_the_jobs() -> None:
+    attributes = {"onejob": {"dataType": "String", "stringValue": '{"operation":"bill"}'}}
+    message = Message("m", "h", '{"job_id":"1"}', ARN, attributes=attributes)
+    found = read_letter(message, {}, NOTES).job(JobFactory("test", operations()))
+    assert found is not None
+    assert found.operation == "default"

@@ -6,15 +6,22 @@ from typing import Any
 
 import pytest
 
-from adapters.sqs.dead_letter import ATTRIBUTE, MAX_ATTRIBUTES, MAX_BYTES
-from adapters.sqs.letters import Letter, note
+from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES
+from adapters.sqs.letters import Letter, read_letter
 from adapters.sqs.message import Message
+from adapters.sqs.notes import ATTRIBUTE
 from adapters.sqs.redrive import attributes_of
+from tests.support.notes import NOTES
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:dead"
 SENT = datetime(2026, 1, 1, tzinfo=UTC)
-AGE = '{"first_sent":1767225600000}'
-AGE_BYTES = len("onejob" + "String" + AGE)
+
+
+def age(body: str) -> str:
+    return json.dumps(NOTES.signed({"first_sent": 1767225600000}, body), separators=(",", ":"))
+
+
+AGE_BYTES = len("onejob" + "String" + age(""))
 
 
 def text(value: str, data_type: str = "String") -> dict[str, Any]:
@@ -27,7 +34,7 @@ def letter(body: str, attributes: dict[str, dict[str, Any]] | None = None) -> Le
         name: {"dataType": one["DataType"], "stringValue": one.get("StringValue")} for name, one in given.items()
     }
     message = Message("message-1", "handle", body, ARN, sent_at=SENT, attributes=received)
-    return Letter(message, given, note(message))
+    return read_letter(message, given, NOTES)
 
 
 def size(made: Letter, attributes: dict[str, Any]) -> int:
@@ -48,32 +55,30 @@ def test_the_age_is_added_as_long_as_it_fits(attributes: dict[str, Any], filling
     body = "x" * (room % len(filling.encode())) + filling * (room // len(filling.encode()))
     for fits in (body[1:], body):
         made = letter(fits, attributes)
-        sent = attributes_of(made, forget_age=False)
-        assert sent == {**attributes, ATTRIBUTE: text(AGE)}
+        sent = attributes_of(made, NOTES, forget_age=False)
+        assert sent == {**attributes, ATTRIBUTE: text(age(fits))}
         assert size(made, sent) <= MAX_BYTES
     assert size(made, sent) == MAX_BYTES
-    assert attributes_of(letter(f"{body}x", attributes), forget_age=False) == attributes
+    assert attributes_of(letter(f"{body}x", attributes), NOTES, forget_age=False) == attributes
 
 
 def test_an_eleventh_attribute_is_not_added() -> None:
     attributes = {f"a{number}": text("1") for number in range(MAX_ATTRIBUTES)}
-    assert attributes_of(letter("{}", attributes), forget_age=False) == attributes
+    assert attributes_of(letter("{}", attributes), NOTES, forget_age=False) == attributes
 
 
-@pytest.mark.parametrize("filling", ["\x7f", "ä", "\U0001f600"])
-def test_a_note_that_is_written_anew_is_not_longer_than_it_came(filling: str) -> None:
-    """Whoever wrote it: six bytes for each of its characters would make a message that SQS refuses."""
-    came = json.dumps({"first_sent": 1, "reason": filling * 1000}, ensure_ascii=False, separators=(",", ":"))
-    attributes = {ATTRIBUTE: text(came)}
-    made = letter("x" * (MAX_BYTES - size(letter(""), attributes)), attributes)
-    assert size(made, attributes) == MAX_BYTES
-    sent = attributes_of(made, forget_age=True)
-    assert size(made, sent) <= MAX_BYTES
-    assert json.loads(sent[ATTRIBUTE]["StringValue"]) == {"reason": filling * 1000}
+def test_a_note_that_is_written_anew_is_not_longer_than_it_came() -> None:
+    def note(body: str) -> dict[str, Any]:
+        return {ATTRIBUTE: text(json.dumps(NOTES.signed({"first_sent": 1, "reason": "r" * 800}, body)))}
+
+    body = "x" * (MAX_BYTES - size(letter(""), note("")))
+    sent = attributes_of(letter(body, note(body)), NOTES, forget_age=True)
+    assert size(letter(body), sent) < MAX_BYTES
+    facts = json.loads(sent[ATTRIBUTE]["StringValue"])
+    assert (facts.keys(), facts["reason"]) == ({"reason", "mac"}, "r" * 800)
 
 
-def test_a_note_that_is_longer_when_it_is_written_anew_is_left_out() -> None:
-    came = '{"first_sent":1,"number":[' + "1e15," * 100 + "1]}"
-    attributes = {ATTRIBUTE: text(came), "a": text("1")}
-    made = letter("x" * (MAX_BYTES - size(letter(""), attributes)), attributes)
-    assert attributes_of(made, forget_age=True) == {"a": text("1")}
+def test_a_claim_gives_way_to_an_age_and_is_left_out_where_that_does_not_fit() -> None:
+    claim = {ATTRIBUTE: text("{}"), "a": text("1")}
+    made = letter("x" * (MAX_BYTES - size(letter(""), claim)), claim)
+    assert attributes_of(made, NOTES, forget_age=False) == {"a": text("1")}
