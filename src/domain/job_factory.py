@@ -1,12 +1,17 @@
 """The one factory that makes a job from a message, or says why that is none."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from domain.errors import InvalidJobError
 from domain.identity import clean_id, clean_name, fingerprint, job_key
 from domain.job import Job
 from domain.operation import DEFAULT_OPERATION, Operations
 from domain.strict_json import Json
+
+NO_PAYLOAD: Final = frozenset({"job_id", "operation", "tenant"})
+"""Members of a message that are not its payload's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,20 @@ class JobFactory:
             payload=payload,
             fingerprint=self._fingerprint(operation, payload),
         )
+
+    def waiting_job(self, read: Callable[[], Json]) -> Job:
+        """The job of the message that `read` answers, without its payload. Each attempt calls `read` for its own, so
+        that no two calls may answer the same objects.
+
+        Raises what `read` does, and `InvalidJobError` as `job`.
+        """
+
+        def payload() -> dict[str, Json]:
+            message = read()
+            members = message.items() if isinstance(message, dict) else ()
+            return {name: value for name, value in members if name not in NO_PAYLOAD}
+
+        return replace(self.job(read()), payload={}, read_payload=payload)
 
     def _fingerprint(self, operation: str, payload: dict[str, Json]) -> str:
         known = self.operations.find(operation)

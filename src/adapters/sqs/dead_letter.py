@@ -45,7 +45,8 @@ def first_sent(message: Message) -> datetime | None:
     """When the job was first sent: an earlier burial remembers it, since a redrive sends anew."""
     sent = message.sent_at
     try:
-        remembered = json.loads(message.attributes[ATTRIBUTE]["stringValue"])["first_sent"]
+        note = message.attributes[ATTRIBUTE]["stringValue"]
+        remembered = json.loads(note)["first_sent"] if len(note) <= MAX_NOTE_BYTES else None  # a longer one is not ours
     except (KeyError, TypeError, ValueError, RecursionError):
         return sent
     earlier = from_timestamp(remembered) if type(remembered) is int else None

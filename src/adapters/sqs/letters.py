@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.sqs.dead_letter import ATTRIBUTE, first_sent
+from adapters.sqs.dead_letter import ATTRIBUTE, MAX_NOTE_BYTES, first_sent
 from adapters.sqs.envelope import S3TestEventError, unwrap
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.ports import QueueUnavailableError
@@ -156,7 +156,8 @@ class LetterBox:
 def note(message: Message) -> dict[str, Any]:
     """What the worker wrote when it buried this; empty where it did not."""
     try:
-        facts = json.loads(message.attributes[ATTRIBUTE]["stringValue"])
+        written = message.attributes[ATTRIBUTE]["stringValue"]
+        facts = json.loads(written) if len(written) <= MAX_NOTE_BYTES else {}  # a longer one is not ours
     except (KeyError, TypeError, ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
