@@ -75,4 +75,6 @@ NEAR: Final = (
     # an old copy that is believed
     Near(simulated("an old copy in progress is believed"), (f"{_SERVICE}::test_a_lookup_of_a_running_record_is_not_believed_since_it_may_be_old",)),
     Near(Bug("a mismatch of an old copy is believed", SERVICE, "            case Mismatch() if record is not None and not record.in_progress:\n", "            case Mismatch() if record is not None and record.is_held:\n"), (f"{_SERVICE}::test_an_old_copy_of_a_running_job_with_another_payload_rejects_nothing",)),
+    # a job that may have killed its worker
+    Near(Bug("what a worker died with runs beside others", SERVICE, "    return Failed(Failure.NOT_ALONE) if unended > 0 and not delivery.is_alone else None\n", "    return None\n"), (f"{_RUNS}::test_a_job_in_whose_life_a_worker_died_runs_alone",)),
 )  # fmt: skip
