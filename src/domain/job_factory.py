@@ -1,12 +1,17 @@
 """The one factory that makes a job from a message, or says why that is none."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from domain.errors import InvalidJobError, PermanentError
 from domain.identity import clean_id, clean_name, fingerprint, job_key
 from domain.job import Job
 from domain.operation import DEFAULT_OPERATION, FromBody, Operations
 from domain.strict_json import Json
+
+NO_PAYLOAD: Final = frozenset({"job_id", "operation", "tenant"})
+"""Members of a message that are not its payload's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class JobFactory:
         `missing_tenant`, `invalid_tenant`, `invalid_payload`, `untranslatable`, and
         the code of a `PermanentError` of `from_body`.
         """
-        if self.operations.from_body is not None and not (isinstance(message, dict) and "job_id" in message):
+        if self.operations.from_body is not None and not _is_of_a_job(message):
             message = _translated(self.operations.from_body, message)
         if not isinstance(message, dict):
             raise InvalidJobError("not_an_object", f"expected object, got {_json_type(message)}")
@@ -43,12 +48,33 @@ class JobFactory:
             fingerprint=self._fingerprint(operation, payload),
         )
 
+    def waiting_job(self, read: Callable[[], Json]) -> Job:
+        """The job of the message that `read` answers, without its payload. Each attempt calls `read` for its own, so
+        that no two calls may answer the same objects. What `operations.from_body` made keeps its payload: that function
+        is called once for a delivery.
+
+        Raises what `read` does, and `InvalidJobError` as `job`.
+        """
+
+        def payload() -> dict[str, Json]:
+            again = read()
+            members = again.items() if isinstance(again, dict) else ()
+            return {name: value for name, value in members if name not in NO_PAYLOAD}
+
+        message = read()
+        job = self.job(message)
+        return replace(job, payload={}, read_payload=payload) if _is_of_a_job(message) else job
+
     def _fingerprint(self, operation: str, payload: dict[str, Json]) -> str:
         known = self.operations.find(operation)
         try:
             return fingerprint(payload, known.volatile if known else ())
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidJobError("invalid_payload", f"not JSON: {type(error).__name__}") from error
+
+
+def _is_of_a_job(message: Json) -> bool:
+    return isinstance(message, dict) and "job_id" in message
 
 
 def _translated(from_body: FromBody, body: Json) -> Json:

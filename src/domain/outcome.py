@@ -48,6 +48,8 @@ class Failure(StrEnum):
     LEASE_LOST = "lease_lost"
     COMPLETION_LOST = "completion_lost"
     NOT_STARTED = "not_started"
+    NOT_ALONE = "not_alone"
+    """A worker died with this job, perhaps because of it. Nothing was run: run it again with nothing beside it."""
     UNEXPECTED = "unexpected"
 
 

@@ -8,6 +8,7 @@
     live record, other fingerprint                       Rejected(payload_mismatch)
     unknown operation (nothing is claimed)               Failed(unknown_operation); Rejected from the 10th receive on
     runs of this life at the limit, redelivered message  released unrun, Rejected(attempts_exhausted)
+    a worker died in this life, others run beside it     not run, Failed(not_alone): again when it is alone
     claimed, but the lease is over already               released unrun, Failed(lease_lost)
     claimed, but the margin before the deadline is gone  released unrun, Failed(not_started)
     claimed, but nothing would renew the lease           released unrun, Failed(not_started)
@@ -32,6 +33,10 @@ A run is counted when it is released. It is counted before it begins where it ma
 in this life of the job, and where it is the last run that the limit allows. So a new job costs two requests, and a
 claim whose answer was lost never counts. The first run whose worker dies cannot be told from such a claim, and is not
 counted: a job that kills its workers has one run more.
+
+A job in whose life a worker died may be what killed it. It runs with nothing beside it, so that the next death is its
+own alone: jobs beside it would lose runs, or have their effect twice. `not_alone` is no end, and no event: the caller
+runs the delivery again. A worker that dies before it claims leaves no trace.
 
 A redelivered message is looked up before it is claimed: a duplicate of a job that is done or runs costs one cheap read.
 """
@@ -58,7 +63,7 @@ from domain.ports.clock import Clock, Moment
 from domain.ports.events import JobEvents, Trace
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Mismatch, judge
+from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Free, Mismatch, judge
 
 UNKNOWN_OPERATION_RECEIVES: Final = 10
 """Producers deploy first: for so many receives an unknown operation may still become known."""
@@ -162,6 +167,8 @@ class JobService:
         last_try = None if deadline is None else began.monotonic + (deadline - began.wall) - self.margin
         run = _Run(job, delivery, self.new_id(), lease, began, deadline, last_try)
         outcome = self._outcome(run)
+        if outcome == Failed(Failure.NOT_ALONE):
+            return outcome
         took = self.clock.monotonic() - began.monotonic
         self.events.finished(Trace(job, delivery, run.execution_id, run.attempt, outcome, took, run.error))
         return outcome
@@ -189,10 +196,12 @@ class JobService:
                 return Skipped(answer)
             case Mismatch():
                 return Rejected("payload_mismatch")
+            case Failed():
+                return seen
             case _:
                 assert_never(seen)
 
-    def _look_up(self, run: _Run) -> Completed | Mismatch | Busy | None:
+    def _look_up(self, run: _Run) -> Completed | Mismatch | Busy | Failed | None:
         """What an old copy of the record may decide. COMPLETED never changes; and who is told too late that a job runs
         only looks again.
         """
@@ -205,6 +214,8 @@ class JobService:
                 return seen
             case Mismatch() if record is not None and not record.in_progress:
                 return seen
+            case Free() if record is not None and not record.retention_is_over(self.clock.now()):
+                return _beside_others(run.delivery, record.life.unended)
             case _:
                 return None
 
@@ -223,6 +234,8 @@ class JobService:
             detail = "" if last_error else "killed or timed out"
             rejected = Rejected("attempts_exhausted", detail, acquired.last_error, claim.attempt)
             return self._release(run, lease, last_error, rejected, count.unrun)
+        if not_alone := _beside_others(run.delivery, claim.life.unended - 1):
+            return self._release(run, lease, last_error, not_alone, count.unrun)
         if prevented := self._prevented(run, lease):
             return self._release(run, lease, last_error, prevented, count.unrun)
         try:
@@ -353,6 +366,11 @@ class JobService:
     def _note_unverified(self, job: Job, verified: bool) -> None:
         if not verified:
             self.events.fingerprint_unverified(job)
+
+
+def _beside_others(delivery: Delivery, unended: int) -> Failed | None:
+    """Why a job may not run here: so many attempts of its life nobody ended, and it is not alone."""
+    return Failed(Failure.NOT_ALONE) if unended > 0 and not delivery.is_alone else None
 
 
 def _short(error: PermanentError, name: str, longest: int) -> str:

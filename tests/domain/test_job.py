@@ -1,6 +1,7 @@
 """Identity: what is one job, what is one request, and what is neither."""
 
 import time
+from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -160,6 +161,19 @@ def test_what_an_operation_does_to_its_payload_moves_nothing() -> None:
     copy.payload["processed"] = True
     assert made.payload == {"items": [1]}
     assert (copy.key, copy.fingerprint) == before
+
+
+def test_a_waiting_job_holds_no_payload_and_each_attempt_reads_one_of_its_own() -> None:
+    made = FACTORY.waiting_job(lambda: {"tenant": "t", "job_id": "1", "b": [1], "a": 2})
+    assert (made, made.payload) == (
+        replace(FACTORY.job({"job_id": "1", "tenant": "t", "b": [1], "a": 2}), payload={}),
+        {},
+    )
+    first, second = made.for_one_attempt(), made.for_one_attempt()
+    assert list(first.payload.items()) == [("b", [1]), ("a", 2)]
+    first.payload["b"] = first.payload["c"] = 3
+    assert second.payload == {"b": [1], "a": 2}
+    assert (first.key, first.fingerprint) == (made.key, made.fingerprint)
 
 
 def test_a_message_is_not_changed_by_making_a_job_of_it() -> None:

@@ -408,3 +408,27 @@ def test_a_clock_that_is_set_ends_no_tries_of_a_completion() -> None:
 
     queue = Queue(run, complete=["fails"] * 3)
     assert isinstance(queue.receive(within=3600), Executed)
+
+
+@pytest.mark.parametrize("receives", [1, 2])
+def test_a_job_in_whose_life_a_worker_died_runs_alone(receives: int) -> None:
+    def die(_job: Job, attempt: Attempt) -> object:
+        if attempt.number == 1:
+            raise KilledError
+        return None
+
+    queue = Queue(die)
+    assert queue.receive() is None
+    queue.bench.clock.advance(seconds=2 * LEASE.total_seconds())
+    service, ended = queue.bench.service, len(queue.bench.events.traces)
+    beside, alone = (Delivery(receives, "m", is_alone=is_alone) for is_alone in (False, True))
+    assert service.process(JOB, lease=LEASE, deadline=None, delivery=beside) == Failed(Failure.NOT_ALONE)
+    assert (queue.record.life.runs, queue.record.life.unended, len(queue.bench.events.traces)) == (0, 1, ended)
+    assert isinstance(service.process(JOB, lease=LEASE, deadline=None, delivery=alone), Executed)
+
+
+def test_a_job_that_failed_and_killed_nothing_runs_beside_others() -> None:
+    queue = Queue()
+    assert queue.receive() == KEY_ERROR
+    beside = Delivery(2, "m", is_alone=False)
+    assert queue.bench.service.process(JOB, lease=LEASE, deadline=None, delivery=beside) == KEY_ERROR

@@ -1,9 +1,12 @@
 """Reading JSON: one text, one value, or a named reason."""
 
+import tracemalloc
+
 import pytest
 
+from domain import strict_json
 from domain.errors import InvalidJobError
-from domain.strict_json import MAX_DEPTH, Json, canonical, parse
+from domain.strict_json import MAX_DEPTH, MAX_VALUES, Json, canonical, has_too_many_values, parse
 
 
 @pytest.mark.parametrize(
@@ -155,3 +158,39 @@ def test_a_value_has_one_canonical_text(value: Json, text: str) -> None:
 def test_what_is_not_json_has_no_canonical_text() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical({"a": float("nan")})
+
+
+OVER = MAX_VALUES + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "1," * OVER + "1]",
+        "[" + '{"a":1},' * OVER + "1]",
+        "[" + "[]," * OVER + "1]",
+        '{"a":[' + '"x",' * OVER + "1]}",
+        r'["\"",' + "[1]," * OVER + "1]",
+        '["' + "," * OVER + '",' + "1," * OVER + "1]",
+    ],
+    ids=["numbers", "objects", "empty lists", "strings", "behind a quote", "behind a string of commas"],
+)
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_json, "_READER", None)
+    with pytest.raises(InvalidJobError) as refused:
+        parse(text)
+    assert str(refused.value) == f"too_many_values: more than {MAX_VALUES}"
+
+
+@pytest.mark.parametrize("text", ['"' + ",[{" * OVER + '"', '"' + r",[\"" * OVER + '"', '"' + "," * OVER], ids=len)
+def test_what_stands_in_a_string_is_no_value(text: str) -> None:
+    assert not has_too_many_values(text)
+
+
+def test_canonical_text_takes_no_second_tree() -> None:
+    value: Json = [{"a": number} for number in range(20_000)]
+    tracemalloc.start()
+    canonical(value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000 * 100

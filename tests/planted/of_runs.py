@@ -82,4 +82,6 @@ NEAR: Final = (
     Near(Bug("an answer whose code raises loses the run", SERVICE, "            return Answer(\"null\", f\"unserializable: {type(error).__name__}\")\n", "            raise\n"), (f"{_SERVICE}::test_an_answer_whose_own_code_raises_is_omitted_since_the_effect_has_happened",)),
     # a store whose client raises what nobody knows
     Near(simulated("an error of unknown class is no answer that may have landed"), (f"{_SERVICE}::test_whatever_a_store_raises_after_the_effect_may_have_landed_and_is_asked_again[error0]",)),
+    # a job that may have killed its worker
+    Near(Bug("what a worker died with runs beside others", SERVICE, "    return Failed(Failure.NOT_ALONE) if unended > 0 and not delivery.is_alone else None\n", "    return None\n"), (f"{_RUNS}::test_a_job_in_whose_life_a_worker_died_runs_alone",)),
 )  # fmt: skip

@@ -65,6 +65,7 @@ EXPECTED: Final = {
             "overdue",
             "stopped",
             "killed while parsing",
+            "put off to run alone",
         ),
         *("cut off from the store", "cut off from the queue", "clock set"),
         *("redriven", "redriven by force", "forgotten", "forgotten by force"),

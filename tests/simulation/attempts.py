@@ -33,6 +33,8 @@ class AttemptSeen:
     believed_until: datetime
     fingerprint: str | None
     last_error: str | None
+    is_known: bool = False
+    """Its worker has the answer to its claim."""
     started: bool = False
     asked_to_count: bool = False
     counted: bool = False

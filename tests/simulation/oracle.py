@@ -68,8 +68,9 @@ class Oracle:
         if claim.attempt in known:
             if known[claim.attempt].claim.owner != claim.owner:
                 self.fail(f"attempt {claim.attempt} was given twice")
-            if claim.life.number != known[claim.attempt].claim.life.number:  # it learns of its claim in another life
-                lives.begins_with(known[claim.attempt].number_in_all)
+            mine = known[claim.attempt]
+            if claim.life.number != mine.claim.life.number and not mine.is_known:  # it learns of it in another life
+                lives.begins_with(mine.number_in_all)
             return
         if known and claim.attempt <= max(known):
             self.fail(f"attempt {claim.attempt} after {max(known)}: attempts must increase")
@@ -83,6 +84,11 @@ class Oracle:
         attempt = AttemptSeen(claim, len(all_of_it), process, until, until, record.fingerprint, record.last_error)
         all_of_it.append(attempt)
         self.by_fence.setdefault((claim.owner, claim.attempt), attempt)
+
+    def learned(self, claim: Claim) -> None:
+        """Whoever asked for it has its answer. A claim that was asked for before and lands later tells it nothing."""
+        if seen := self.by_fence.get((claim.owner, claim.attempt)):
+            seen.is_known = True
 
     def deleted_record(self, key: JobKey) -> None:
         """By the table: attempts may start anew."""
@@ -208,6 +214,7 @@ class Unwatched(Oracle):
     def claimed(
         self, process: Process, job: Job, result: Acquired, seen: Transition, lease_end: datetime | None
     ) -> None: ...
+    def learned(self, claim: Claim) -> None: ...
     def deleted_record(self, key: JobKey) -> None: ...
     def completed(self, claim: Claim, answer: Answer, record: Record) -> None: ...
     def asked_to_count(self, claim: Claim) -> None: ...

@@ -53,6 +53,8 @@ class WorkerStore:
         answer: ClaimAnswer = self._ask(
             "claim", owner, job.key, lambda store: store.claim(job, owner=owner, lease=lease), check
         )
+        if isinstance(answer, Acquired):
+            self.oracle.learned(answer.claim)
         return answer
 
     def complete(self, claim: Claim, answer: Answer) -> None:

@@ -1,7 +1,9 @@
 """The door: requests in, jobs run or sent to a queue, answers out. It knows neither Lambda nor SQS."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -88,12 +90,12 @@ class HttpDoor:
     def submit(self, request: HttpRequest, *, invocation_end: datetime) -> Reply:
         """`POST /jobs`. Does not raise for a request."""
         try:
-            message = request.message(self._tenant(request), self.factory.default_operation)
-            job = self._job(message)
+            read = partial(request.message, self._tenant(request), self.factory.default_operation)
+            job = self._job(read)
             if self.operations.find(job.operation) is None:
                 raise HttpProblemError(UNKNOWN_OPERATION)
             if self.sender is not None and prefers_async(request.headers.get("prefer")):
-                return self._enqueue(self.sender, job, message, request.base)
+                return self._enqueue(self.sender, job, read(), request.base)
             lease = invocation_end + self.grace - self.clock.now()
             outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery(counts_runs=False))
             return outcome_reply(outcome, self.clock.now())
@@ -107,7 +109,8 @@ class HttpDoor:
             if not KEY.fullmatch(job_id):
                 raise HttpProblemError(NOT_FOUND)
             operation = request.operation(self.factory.default_operation)
-            job = self._job({"job_id": job_id, "operation": operation, "tenant": self._tenant(request)})
+            tenant = self._tenant(request)
+            job = self._job(lambda: {"job_id": job_id, "operation": operation, "tenant": tenant})
             record, now = self._ask_store(job), self.clock.now()
             if record is None or record.retention_is_over(now):
                 raise HttpProblemError(NOT_FOUND)
@@ -154,9 +157,9 @@ class HttpDoor:
             return ANONYMOUS
         return tenant_of(request.authorizer, self.claim)
 
-    def _job(self, message: Json) -> Job:
+    def _job(self, read: Callable[[], Json]) -> Job:
         try:
-            return self.factory.job(message)
+            return self.factory.waiting_job(read)
         except InvalidJobError as error:
             raise HttpProblemError(BAD_REQUEST, error.reason, error.detail or None) from None
 

@@ -8,6 +8,12 @@
     Failed                           not done; visible again after its backoff
     not started                      not done; visible again within 1 to 10 s (also where the claim took too long)
 
+A body is read once for its key, and its payload is dropped; each attempt reads a payload of its own. A FIFO queue's is
+read at its turn.
+
+A job in whose life a worker died runs alone (`domain.service`): after everything else of its batch has ended and left
+the queue, and lane by lane. Should it end the process too, no other message has a claim.
+
 A lane is the records of one key (standard queue) or of one message group (FIFO). The first record of a lane that is
 not done ends it; the rest goes back with that record.
 
@@ -16,7 +22,7 @@ each message as it is done (`lanes`, `run_lane`, `give_back`); the table is the 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
@@ -69,18 +75,34 @@ class SqsBatchProcessor:
         places = self._places(messages)
         if len(places) == 1:
             return self._run_alone(places, invocation)
-        running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in in_lanes(places)])
-        all_ended = running.wait(last_start)
-        self._return_unstarted(places)
-        while not all_ended:  # the time-out may come at any moment: what has ended is settled at once
+        lanes = in_lanes(places)
+        beside = replace(invocation, is_alone=len(lanes) == 1, not_alone=[])
+        error = self._run_beside(lanes, places, beside)
+        while error is None and beside.not_alone and self.clock.now() < last_start:
             self._settle(places, invocation, delete=True)
             self.events.flush()
-            all_ended = running.wait_for_next()
-        error = running.error()
+            # any of them: the one that kills is not to be the first each time
+            lane = beside.not_alone.pop(int(self.jitter() * len(beside.not_alone)))
+            error = self._run_beside([lane], places, invocation)
+        self._return_unstarted(places)
         self._settle(places, invocation, delete=error is not None)
         if error is not None:
             raise error
         return _not_done(places)
+
+    def _run_beside(
+        self, lanes: Sequence[Sequence[Place]], places: Sequence[Place], invocation: "_Invocation"
+    ) -> BaseException | None:
+        """Run these lanes of the batch to their end, side by side; what one of them raised."""
+        running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in lanes])
+        all_ended = running.wait(invocation.end - self.margin)
+        if not all_ended:
+            self._return_unstarted(places)
+        while not all_ended:  # the time-out may come at any moment: what has ended is settled at once
+            self._settle(places, invocation, delete=True)
+            self.events.flush()
+            all_ended = running.wait_for_next()
+        return running.error()
 
     def _run_alone(self, places: Sequence[Place], invocation: "_Invocation") -> list[str]:
         """A message that is the whole batch, in the caller's thread: there is nothing else to settle while it runs."""
@@ -130,11 +152,11 @@ class SqsBatchProcessor:
             self.events.settling_failed(visibilities=errors)
 
     def _places(self, messages: Iterable[Message]) -> list[Place]:
-        return [Place(message, self._read(message)) for message in messages]
+        return [Place(message, None if message.is_fifo else self._read(message)) for message in messages]
 
     def _read(self, message: Message) -> Content:
         try:
-            job = self.factory.job(unwrap(message.body))
+            job = self.factory.waiting_job(partial(unwrap, message.body))
             is_stale = self._is_stale(message.sent_at)
         except S3TestEventError:
             return NothingToDo()
@@ -152,6 +174,10 @@ class SqsBatchProcessor:
             if self.clock.now() >= invocation.end - self.margin or not place.take():
                 return
             place.end = self._handle(place, invocation)
+            if place.end is None:
+                place.put_back()
+                invocation.not_alone.append(lane[number:])
+                return
             if isinstance(place.end, Back):
                 for behind in lane[number + 1 :]:
                     if behind.take():
@@ -159,7 +185,8 @@ class SqsBatchProcessor:
                 return
             invocation.done(place.message)
 
-    def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back:
+    def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back | None:
+        """None: not run, since it is to be alone."""
         message = place.message
         try:
             return self._settlement(place, self._outcome(place, invocation), invocation)
@@ -170,6 +197,8 @@ class SqsBatchProcessor:
             return self._back(message, Failed(failure, type(error).__name__))
 
     def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
+        if place.content is None:
+            place.content = self._read(place.message)
         match place.content:
             case Job() as job:
                 if self._is_stale(self.notes.first_sent(place.message)):
@@ -183,7 +212,8 @@ class SqsBatchProcessor:
                 if invocation.lease is not None:
                     lease = min(invocation.lease, deadline - self.clock.now())
                 invocation.on_start(place.message, deadline)
-                return self.process(job, lease=lease, deadline=deadline, delivery=place.message.delivery)
+                delivery = replace(place.message.delivery, is_alone=invocation.is_alone)
+                return self.process(job, lease=lease, deadline=deadline, delivery=delivery)
             case TurnedAway(rejected, job):
                 self.events.turned_away(place.message, job, rejected)
                 return rejected
@@ -195,9 +225,11 @@ class SqsBatchProcessor:
             case _:
                 assert_never(place.content)
 
-    def _settlement(self, place: Place, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back:
+    def _settlement(self, place: Place, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back | None:
         message = place.message
         match outcome:
+            case Failed(Failure.NOT_ALONE):
+                return None
             case Executed() | Skipped() | None:
                 return Done()
             case Deferred() | Failed():
@@ -263,6 +295,10 @@ class _Invocation:
     done: Callable[[Message], None] = lambda _message: None
     longest: timedelta | None = None
     on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None
+    is_alone: bool = True
+    """Whether nothing of this worker runs beside its lane."""
+    not_alone: list[Sequence[Place]] = field(default_factory=list)
+    """Where that is False: what is left of lanes that are to run alone."""
 
 
 def _not_done(places: Iterable[Place]) -> list[str]:

@@ -50,7 +50,8 @@ class Place:
     """A message's place in the batch. Who takes it decides: a lane to start it, or the deadline to return it."""
 
     message: Message
-    content: Content
+    content: Content | None
+    """None until it is read: a FIFO queue's message at its turn."""
     end: Done | Back | None = None
     settled: bool = False
     _ticket: deque[None] = field(default_factory=lambda: deque([None]))
@@ -61,6 +62,10 @@ class Place:
         except IndexError:
             return False
         return True
+
+    def put_back(self) -> None:
+        """Undo `take`: nothing was run."""
+        self._ticket.append(None)
 
     @property
     def operation(self) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -227,7 +228,7 @@ class JobFileRunner:
     def _job(self, line: Line) -> Job:
         if line.text is None:
             raise InvalidJobError("unreadable_line", line.problem or "")
-        return self.factory.job(parse(line.text))
+        return self.factory.waiting_job(partial(parse, line.text))
 
     def _start_due(self) -> None:
         while not self.stopped and self._running < self.workers:
