@@ -14,6 +14,12 @@ from entrypoints.settings import LONGEST_REQUEST_SECONDS
 DAY: Final = 86_400
 VISIBILITY_PER_TIMEOUT: Final = 6
 """AWS: "at least six times the timeout that you configure on your function", plus the batching window."""
+WORKER_MB: Final = 128
+"""The interpreter, the SDK and the event, in MB."""
+BODY_MB: Final = 20
+"""A payload with as many values as one may have (`benchmarks/memory.py`). One more is read at a time for its key."""
+BATCH_MB: Final = 150
+"""The payloads of one event: Lambda's has 6 MB at most, and small values take 25 times their text."""
 LEAST_RECEIVES: Final = 20
 """A receive is not an attempt: deferrals, late starts and throttled invocations use them up too."""
 LONGEST_VISIBILITY: Final = 43_200
@@ -95,6 +101,7 @@ class WorkerProps:
         self._check_times()
         self._check_queue()
         self._check_concurrency()
+        self._check_memory()
 
     @property
     def visibility_timeout(self) -> int:
@@ -198,6 +205,15 @@ class WorkerProps:
             reserved is None or self.concurrency <= reserved,
             f"concurrency={self.concurrency} is more than reserved-concurrency={reserved}: the rest is throttled, and "
             "uses up receives",
+        )
+
+    def _check_memory(self) -> None:
+        beside = min(self.batch_size, self.job_concurrency)
+        needed = WORKER_MB + BODY_MB + min(beside * BODY_MB, BATCH_MB)
+        _require(
+            self.memory >= needed,
+            f"memory={self.memory} MB is less than batch-size={self.batch_size} bodies in "
+            f"job-concurrency={self.job_concurrency} threads may take ({needed} MB): a batch could end the process",
         )
 
 

@@ -54,6 +54,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"concurrency": 1001}, ["concurrency=1001", "2 to 1000"]),
     ({"timeout": 901}, ["timeout=901"]),
     ({"memory": 127}, ["memory=127"]),
+    ({"memory": 297}, ["memory=297", "batch-size=10", "job-concurrency=10"]),
+    ({"memory": 187, "batch_size": 2}, ["memory=187", "batch-size=2"]),
+    ({"memory": 207, "job_concurrency": 3}, ["memory=207", "job-concurrency=3"]),
     ({"queue_retention_days": 15}, ["queue-retention=15"]),
 ]
 
@@ -80,6 +83,9 @@ ACCEPTED: list[dict[str, Any]] = [
     {"job_seconds": 55},
     {"batch_size": 11, "batch_window": 1},
     {"fifo": True},
+    {"memory": 298},
+    {"memory": 188, "batch_size": 2},
+    {"memory": 208, "job_concurrency": 3},
     {"timeout": 900, "batch_window": 300},
 ]
 

@@ -120,7 +120,7 @@ BUGS: Final = (
     Bug("an unstarted job is not released", SERVICE, "            return self._release(run, lease, last_error, prevented, count.unrun)\n        try:", "            return prevented\n        try:"),
     Bug("a release is tried once", SERVICE, "                run.last_try,\n                STORE_TRIES,\n            )\n        except LeaseLostError:\n", "                run.last_try,\n                1,\n            )\n        except LeaseLostError:\n"),
     Bug("a failing release stands for the outcome", SERVICE, "            if lease.refused:", "            if True:"),
-    Bug("what is done is not settled before the time-out", BATCH, "            self._settle(places, invocation, delete=True)\n", "            self._settle(places, invocation, delete=False)\n"),
+    Bug("what is done is not settled before the time-out", BATCH, "            self._settle(places, invocation, delete=True)\n            self.events.flush()\n            all_ended = running.wait_for_next()\n", "            self._settle(places, invocation, delete=False)\n            self.events.flush()\n            all_ended = running.wait_for_next()\n"),
     Bug("what ends after the margin is not settled", BATCH, "            self.events.flush()\n            all_ended = running.wait_for_next()\n", "            self.events.flush()\n            while not all_ended:\n                all_ended = running.wait_for_next()\n"),
     Bug("unstarted messages are not given back before the time-out", BATCH, "        self._return_unstarted(places)\n        while not all_ended:", "        while not all_ended:"),
     Bug("a lane's tail is back at once", BATCH, "                        behind.end = place.end\n", "                        behind.end = Back(self.clock.now())\n"),
