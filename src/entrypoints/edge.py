@@ -4,6 +4,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +19,7 @@ def by_type_and_place[**P, T](
     `known` are errors whose texts onejob writes itself. With `texts` everything is raised as it is.
     """
 
+    @wraps(handle)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return handle(*args, **kwargs)

@@ -193,9 +193,9 @@ def test_failures_are_told_by_type_and_place_and_their_text_only_if_asked_for() 
     assert quiet.exit_code == 1
     assert "secret" not in quiet.output
     assert quiet.stdout.count("line 1  1  failed: ValueError at ") == 2
-    assert quiet.stdout.count("mine.py:14, trying again") == 1
+    assert quiet.stdout.count("mine.py:15, trying again") == 1
     loud = run(file, "--operation", "mine:fail", "--max-attempts", "1", "--show-errors", "--name", "other")
-    assert "mine.py:14: secret value" in loud.stdout
+    assert "mine.py:15: secret value" in loud.stdout
 
 
 def test_lines_that_did_not_finish_are_written_ready_to_be_run_again() -> None:

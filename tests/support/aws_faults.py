@@ -94,7 +94,8 @@ def refused_entries(**failures: Sequence[str]) -> Iterator[None]:
                 failed.append({"Id": entry["Id"], "Code": code.rstrip("!"), "SenderFault": code.endswith("!")})
                 body["Entries"].remove(entry)
         if not body["Entries"]:
-            parsed = {"Successful": [], "Failed": failed, "ResponseMetadata": {"HTTPStatusCode": 200}}
+            told = {"HTTPStatusCode": 200, "HTTPHeaders": {"x-amzn-requestid": "r"}}
+            parsed = {"Successful": [], "Failed": failed, "ResponseMetadata": told}
             return (SimpleNamespace(status_code=200, headers={}, content=b""), parsed), None
         request.body = json.dumps(body).encode()
         request.headers["Content-Length"] = str(len(request.body))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from domain.shared_secret import NAMESPACE as SECRETS
 from entrypoints.emulator.launcher import Emulator, EmulatorError, emulator, only_environment
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def _story(aws: Emulator, step: Step, started: float) -> DemoResult:
         Delivery(body, message_id, next((line for line in logs if line.get("sqs_message_id") == message_id), {}))
         for body, message_id in zip(bodies, sent, strict=True)
     ]
-    records = boto3.resource("dynamodb").Table(TABLE).scan()["Items"]
+    items = boto3.resource("dynamodb").Table(TABLE).scan()["Items"]
+    records = [item for item in items if not str(item["id"]).startswith(f"{SECRETS}.")]
     dead = sqs.receive_message(QueueUrl=dead_letter_url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
     letters = [
         {"body": letter["Body"], **json.loads(letter.get("MessageAttributes", {})["onejob"]["StringValue"])}
