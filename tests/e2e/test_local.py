@@ -109,13 +109,13 @@ def test_a_message_that_sqs_refuses_is_said(local: Local, up: dict[str, Any]) ->
 
 
 def test_up_again_deploys_on_the_same_emulator_and_says_how_to_use_it(local: Local, up: dict[str, Any]) -> None:
-    result = onejob("up", "-c", "memory=256")
+    result = onejob("up", "-c", "memory=384")
     assert result.exit_code == 0, result.stderr
     assert up["queue_url"] in result.stdout
     assert "onejob local logs --follow" in result.stdout
     assert f"export AWS_ENDPOINT_URL={up['endpoint_url']}" in result.stdout
     function = watched(up, local).client("lambda").get_function_configuration(FunctionName=up["function"])
-    assert (function["MemorySize"], function["Timeout"]) == (256, 10)
+    assert (function["MemorySize"], function["Timeout"]) == (384, 10)
 
 
 def test_down_ends_it(local: Local, up: dict[str, Any]) -> None:
