@@ -1,7 +1,8 @@
 """The runner's decisions: what is taken, waited for, tried again, given up; and that all it holds is bounded."""
 
+import json
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -490,3 +491,13 @@ def test_a_job_that_could_not_start_is_run_later() -> None:
     bench.runner.process = refuses_once
     outcomes = final(bench.run(job_lines("1")))
     assert isinstance(outcomes[1], Executed)
+
+
+@pytest.mark.parametrize("wrap", [lambda job: {"detail-type": "Job", "detail": job}, lambda job: job])
+def test_a_line_is_read_as_the_worker_reads_a_body(wrap: Callable[[object], object]) -> None:
+    bench = Bench()
+    text = json.dumps(wrap({"job_id": "wrapped"}))
+    lines = [Line(1, text.encode(), text, None, 0), Line(2, b"x", '{"Event":"s3:TestEvent"}', None, 0)]
+    told = {one.line.number: one for one in bench.run(lines) if one.is_final}
+    assert told[1].job_id == "wrapped"
+    assert told[2].outcome == Rejected("not_an_object", "a service's test or confirmation message")

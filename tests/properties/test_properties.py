@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, dead_letter
-from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE
 from adapters.sqs.visibility import timeout_seconds, visible_again
@@ -66,7 +66,7 @@ def test_spelling_does_not_change_the_canonical_text(value: Json) -> None:
 def test_any_body_is_a_job_or_a_named_refusal(body: str) -> None:
     try:
         made = FACTORY.job(unwrap(body))
-    except S3TestEventError:
+    except NothingToDoError:
         return
     except InvalidJobError as error:
         reason = error.reason

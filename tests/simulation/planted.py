@@ -151,7 +151,7 @@ BUGS: Final = (
     Bug("a too large answer fails the job", SERVICE, "        return self._complete(run, claim, self._answer(value))\n", "        answer = self._answer(value)\n        if answer.omitted:\n            return self._release(run, lease, \"TooLarge\", Failed(Failure.OPERATION_RAISED, \"TooLarge\"))\n        return self._complete(run, claim, answer)\n"),
     Bug("a replay does not tell that its answer was omitted", RECORD, "        return Completed(record.answer or Answer(\"null\"), verified)\n", "        return Completed(Answer(record.answer.text if record.answer else \"null\"), verified)\n"),
     Bug("no tenant in the key", "domain/identity.py", "job_id if tenant is None else [tenant, job_id]", "job_id"),
-    Bug("S3's test event is buried", "adapters/sqs/envelope.py", "            raise S3TestEventError\n", "            break\n"),
+    Bug("S3's test event is buried", "adapters/sqs/envelope.py", "            raise NothingToDoError\n", "            break\n"),
     Bug("never given up", SERVICE, "        if count.are_exhausted:\n", "        if False:\n"),
     Bug("given up one attempt too early", SERVICE, "        is_exhausted = life.runs >= limit and delivery.is_redelivery\n", "        is_exhausted = life.runs + 1 >= limit and delivery.is_redelivery\n"),
     Bug("duplicates of a batch side by side", PLACE, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),

@@ -28,7 +28,7 @@ from functools import partial
 from typing import assert_never
 
 from adapters.sqs.dead_letter import DeadLetter, dead_letter
-from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.notes import Notes
 from adapters.sqs.place import Back, Content, Done, NothingToDo, Place, TurnedAway, Unreadable, in_lanes
@@ -158,7 +158,7 @@ class SqsBatchProcessor:
         try:
             job = self.factory.waiting_job(partial(unwrap, message.body))
             is_stale = self._is_stale(message.sent_at)
-        except S3TestEventError:
+        except NothingToDoError:
             return NothingToDo()
         except InvalidJobError as error:
             return TurnedAway(Rejected(error.reason, error.detail))

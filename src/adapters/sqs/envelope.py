@@ -8,22 +8,25 @@ from domain.strict_json import Json, parse
 DEEPEST: Final = 3
 """S3 or EventBridge, through SNS, through SNS again: more wrapping than anyone was seen to use."""
 
+_TESTS: Final = ("s3:TestEvent", "autoscaling:TEST_NOTIFICATION")
+_CONFIRMATIONS: Final = ("SubscriptionConfirmation", "UnsubscribeConfirmation")
 
-class S3TestEventError(Exception):
-    """S3's greeting when a bucket notification is set up. There is nothing to do."""
+
+class NothingToDoError(Exception):
+    """What S3, SNS or Auto Scaling sends when a notification is set up or taken down. There is nothing to do."""
 
 
 def unwrap(body: str) -> Json:
     """The message inside a body: raw, an SNS notification's `Message`, an EventBridge event's `detail`.
 
-    A body that has a `job_id` of its own is never taken for an envelope. Raises `InvalidJobError`, `S3TestEventError`.
+    A body that has a `job_id` of its own is never taken for an envelope. Raises `InvalidJobError`, `NothingToDoError`.
     """
     content = parse(body)
     for _ in range(DEEPEST):
         if not isinstance(content, dict) or "job_id" in content:
             break
-        if content.get("Event") == "s3:TestEvent":
-            raise S3TestEventError
+        if content.get("Event") in _TESTS or (content.get("Type") in _CONFIRMATIONS and "TopicArn" in content):
+            raise NothingToDoError
         if content.get("Type") == "Notification" and "TopicArn" in content:
             message = content.get("Message")
             if not isinstance(message, str):
@@ -34,3 +37,11 @@ def unwrap(body: str) -> Json:
         else:
             break
     return content
+
+
+def unwrap_line(text: str) -> Json:
+    """The message of a line of a file, read as the worker reads a body. Raises `InvalidJobError`."""
+    try:
+        return unwrap(text)
+    except NothingToDoError:
+        raise InvalidJobError("not_an_object", "a service's test or confirmation message") from None

@@ -11,7 +11,7 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws import call
-from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.notes import Notes, claimed, earliest
 from adapters.sqs.ports import QueueUnavailableError
@@ -87,7 +87,7 @@ class Letter:
         default = self._text("operation") or factory.default_operation
         try:
             return replace(factory, default_operation=default).job(unwrap(self.message.body))
-        except (InvalidJobError, S3TestEventError):
+        except (InvalidJobError, NothingToDoError):
             return None
 
     def _text(self, name: str) -> str | None:

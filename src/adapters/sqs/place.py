@@ -32,7 +32,7 @@ class TurnedAway:
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """S3's test event."""
+    """A service's test or confirmation message, as S3's test event."""
 
 
 @dataclass(frozen=True, slots=True)

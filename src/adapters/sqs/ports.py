@@ -60,7 +60,7 @@ class BatchEvents(Protocol):
         ...
 
     def test_event(self, message: Message) -> None:
-        """S3's test event was taken off the queue."""
+        """A service's test or confirmation message, as S3's test event, was taken off the queue."""
         ...
 
     def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:

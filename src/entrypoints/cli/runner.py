@@ -18,6 +18,7 @@ from typing import Final
 
 from adapters.error_place import described
 from adapters.job_lines import Line, UnreadableFileError
+from adapters.sqs.envelope import unwrap_line
 from domain.backoff import backoff
 from domain.delivery import Delivery
 from domain.errors import InvalidJobError
@@ -28,7 +29,6 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.clock import Clock
 from domain.ports.events import Trace
 from domain.service import Process
-from domain.strict_json import parse
 
 AHEAD_OF_WORKERS: Final = 4
 """Lines read ahead, for each worker."""
@@ -228,7 +228,7 @@ class JobFileRunner:
     def _job(self, line: Line) -> Job:
         if line.text is None:
             raise InvalidJobError("unreadable_line", line.problem or "")
-        return self.factory.waiting_job(partial(parse, line.text))
+        return self.factory.waiting_job(partial(unwrap_line, line.text))
 
     def _start_due(self) -> None:
         while not self.stopped and self._running < self.workers:

@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from adapters.job_lines import Line, open_jobs
 from adapters.sqs.dead_letter import is_legal
-from adapters.sqs.envelope import S3TestEventError, unwrap
+from adapters.sqs.envelope import unwrap_line
 from adapters.sqs.job_size import check_job_size
 from adapters.sqs.sender import BatchSent, Outgoing, SqsSender
 from domain.errors import InvalidJobError
@@ -88,10 +88,7 @@ def read(line: Line, factory: JobFactory) -> tuple[Job, str]:
     if not is_legal(body):
         raise InvalidJobError("unreadable_line", "a character that SQS does not carry")
     check_job_size(body)
-    try:
-        return factory.job(unwrap(body)), body
-    except S3TestEventError:
-        raise InvalidJobError("not_an_object", "S3's test event") from None
+    return factory.job(unwrap_line(body)), body
 
 
 def identity(job: Job) -> str:

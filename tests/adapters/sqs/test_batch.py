@@ -142,9 +142,17 @@ def test_a_burial_that_fails_keeps_the_message() -> None:
     assert ("burial_failed", "a") in worker.events.told
 
 
-def test_a_test_event_of_s3_is_done() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEST_EVENT,
+        '{"Type":"SubscriptionConfirmation","TopicArn":"arn:aws:sns:us-east-1:1:t","Token":"x","Message":"You have"}',
+        '{"AutoScalingGroupName":"g","Event":"autoscaling:TEST_NOTIFICATION"}',
+    ],
+)
+def test_what_a_service_sends_when_it_is_set_up_is_done(text: str) -> None:
     worker = Worker()
-    assert worker.handle(record("a", TEST_EVENT)) == []
+    assert worker.handle(record("a", text)) == []
     assert worker.queue.letters == []
     assert worker.events.told == [("test_event", "a")]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from adapters.sqs import envelope
-from adapters.sqs.envelope import DEEPEST, unwrap
+from adapters.sqs.envelope import DEEPEST, unwrap, unwrap_line
 from domain.errors import InvalidJobError
 from domain.job_factory import JobFactory
 from domain.strict_json import Json
@@ -85,7 +85,6 @@ def test_what_has_a_job_id_of_its_own_is_never_an_envelope(
     [
         {"Type": "Notification", "Message": RAW},
         {"TopicArn": "t", "Message": RAW},
-        {"Type": "SubscriptionConfirmation", "TopicArn": "t", "Message": RAW, "SubscribeURL": "https://x"},
         {"detail": {"job_id": "1"}},
         {"detail-type": "Job"},
         {"Event": "s3:ObjectCreated:Put"},
@@ -104,7 +103,7 @@ def test_what_only_resembles_an_envelope_stays_as_it_is(content: Json) -> None:
 
 @pytest.mark.parametrize("body", [S3_TEST, bom(S3_TEST), sns(S3_TEST), sns(bom(S3_TEST)), sns(sns(S3_TEST))])
 def test_s3s_test_event_is_told_apart_also_through_sns(body: str) -> None:
-    with pytest.raises(envelope.S3TestEventError):
+    with pytest.raises(envelope.NothingToDoError):
         unwrap(body)
 
 
@@ -154,3 +153,21 @@ def test_an_envelope_that_readers_could_read_in_two_ways_is_refused() -> None:
     twice = sns(RAW).removesuffix("}") + ', "Message": "{}"}'
     with pytest.raises(InvalidJobError, match="duplicate_member"):
         unwrap(twice)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"Type":"SubscriptionConfirmation","TopicArn":"arn:aws:sns:us-east-1:1:t","Token":"x","Message":"You have"}',
+        '{"Type":"UnsubscribeConfirmation","TopicArn":"arn:aws:sns:us-east-1:1:t","Token":"x","Message":"You have"}',
+        '{"AccountId":"1","AutoScalingGroupName":"g","Event":"autoscaling:TEST_NOTIFICATION","Service":"x"}',
+    ],
+)
+def test_what_a_service_sends_when_it_is_set_up_is_nothing_to_do(body: str) -> None:
+    for sent in (body, bom(body), sns(body)):
+        with pytest.raises(envelope.NothingToDoError):
+            unwrap(sent)
+        with pytest.raises(InvalidJobError, match="test or confirmation message"):
+            unwrap_line(sent)
+    job = {**json.loads(body), "job_id": "1"}
+    assert unwrap(json.dumps(job)) == job
