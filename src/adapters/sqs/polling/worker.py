@@ -215,7 +215,11 @@ class PollWorker:
 
     def _take(self, messages: Sequence[Message], request_id: str, since: Moment) -> None:
         self.visibility.hold(messages, since)
-        lanes = [Lane(places) for places in self.batches.lanes(messages)]
+        try:
+            lanes = [Lane(places) for places in self.batches.lanes(messages)]
+        except BaseException:  # or they would stay invisible for as long as this worker lives
+            self.visibility.let_go(messages)
+            raise
         with self._changed:
             is_late = self.stopping
             if not is_late:

@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
+from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.message import Message
 from adapters.sqs.polling import worker
 from domain.attempt import Attempt
@@ -240,6 +241,26 @@ def test_what_nobody_foresaw_of_a_receive_is_told_and_the_loop_goes_on(monkeypat
         poller.queue.send(record("m", body(1)))
         until(lambda: poller.queue.deleted == ["m"])
         assert poller.events.broken == [([], "ZeroDivisionError")]
+
+
+def test_what_could_not_be_cut_into_lanes_is_held_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would be kept invisible for as long as this worker lives, up to 12 hours, and nobody would run it."""
+    monkeypatch.setattr(worker, "FIRST_PAUSE", timedelta(milliseconds=1))
+    poller = Poller()
+    right = SqsBatchProcessor.lanes
+
+    def lanes(self: SqsBatchProcessor, messages: Sequence[Message]) -> object:
+        if messages[0].message_id == "m1":
+            raise MemoryError
+        return right(self, messages)
+
+    monkeypatch.setattr(SqsBatchProcessor, "lanes", lanes)
+    with polling(poller):
+        poller.queue.send(record("m1", body(1)))
+        until(lambda: poller.events.broken == [([], "MemoryError")])
+        until(lambda: poller.held == 0)
+        poller.queue.send(record("m2", body(2)))
+        until(lambda: poller.queue.deleted == ["m2"])
 
 
 def exits(raised: BaseException) -> Callable[[Job, Attempt], object]:
