@@ -56,6 +56,8 @@ def warmed(line: TcpProxy) -> ValkeyIdempotencyStore:
 
     def hold() -> None:
         connection = pool.get_connection("PING")
+        connection.send_command("PING")
+        assert connection.read_response() == b"PONG"  # so that it goes to the old primary already
         together.wait(10)
         pool.release(connection)
 
