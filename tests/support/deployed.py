@@ -51,12 +51,14 @@ class Watched:
             time.sleep(0.1)
 
     def until_events(self, job_id: str, *expected: str) -> None:
-        """Deferrals aside, which only say that somebody was quicker."""
+        """In any order: who skips a job may tell so before the one that ran it. Deferrals aside: they only say that
+        somebody was quicker.
+        """
 
         def told() -> list[str]:
             return [event for event in self.events(job_id) if event != "job_deferred"]
 
-        self.until(lambda: told() == list(expected), told)
+        self.until(lambda: sorted(told()) == sorted(expected), told)
 
     def counts(self) -> tuple[int, int]:
         """Of the source queue: (visible, in flight)."""
