@@ -11,15 +11,15 @@ from domain.errors import InvalidJobError
 from domain.strict_json import Json, canonical
 
 MAX_ID_BYTES: Final = 256
-MAX_ID_CODE_POINTS: Final = 4 * MAX_ID_BYTES
-"""In any spelling of a legal id: normal form C makes one character of at most four code points. Normalising takes the
-square of a text's length, and stops every other thread for so long: what is longer is refused before.
-"""
-
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_CODE_POINTS: Final = 4
 """Of which normal form C makes one, at most."""
 
+MAX_ID_CODE_POINTS: Final = _MOST_CODE_POINTS * MAX_ID_BYTES
+"""In any spelling of a legal id. Normalising takes the square of a text's length, and stops every other thread for so
+long: what is longer is refused before.
+"""
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 FINGERPRINT_VERSION: Final = "v1"
 _KEY: Final = re.compile(rf"({NAME.pattern})\.({NAME.pattern})#([0-9a-f]{{64}})")
 
@@ -50,7 +50,11 @@ def job_key(namespace: str, operation: str, job_id: str, tenant: str | None = No
 
 def fingerprint_scheme(volatile: Iterable[str]) -> str:
     """The name of version and ignore list: changing either yields another scheme, and schemes never mismatch."""
-    names: list[Json] = [*sorted(_normal_names(volatile))]
+    return _scheme(_normal_names(volatile))
+
+
+def _scheme(ignored: frozenset[str]) -> str:
+    names: list[Json] = [*sorted(ignored)]
     if not names:
         return FINGERPRINT_VERSION
     return f"{FINGERPRINT_VERSION}-{sha256(canonical(names).encode()).hexdigest()[:12]}"
@@ -61,7 +65,7 @@ def fingerprint(payload: dict[str, Json], volatile: Iterable[str] = ()) -> str:
     ignored = _normal_names(volatile)
     longest = _MOST_CODE_POINTS * max(map(len, ignored), default=0)
     kept: Json = {name: value for name, value in payload.items() if not _is_one_of(name, ignored, longest)}
-    return f"{fingerprint_scheme(ignored)}:{sha256(canonical(kept).encode()).hexdigest()}"
+    return f"{_scheme(ignored)}:{sha256(canonical(kept).encode()).hexdigest()}"
 
 
 def _normal_names(names: Iterable[str]) -> frozenset[str]:

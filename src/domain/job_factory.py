@@ -10,8 +10,8 @@ from domain.job import Job
 from domain.operation import DEFAULT_OPERATION, FromBody, Operations
 from domain.strict_json import Json
 
-NO_PAYLOAD: Final = frozenset({"job_id", "operation", "tenant"})
-"""Members of a message that are not its payload's."""
+RESERVED: Final = ("job_id", "operation", "tenant")
+"""A message has these beside its payload's members: from a payload they would be another job, or another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class JobFactory:
             message = _translated(self.operations.from_body, message)
         if not isinstance(message, dict):
             raise InvalidJobError("not_an_object", f"expected object, got {_json_type(message)}")
-        payload = dict(message)
-        job_id = clean_id(payload.pop("job_id", None), "job_id")
-        operation = clean_name(payload.pop("operation", self.default_operation), "operation")
-        tenant = clean_id(payload.pop("tenant"), "tenant") if "tenant" in payload else None
+        job_id = clean_id(message.get("job_id"), "job_id")
+        operation = clean_name(message.get("operation", self.default_operation), "operation")
+        tenant = clean_id(message["tenant"], "tenant") if "tenant" in message else None
+        payload = _payload_of(message)
         return Job(
             key=job_key(self.namespace, operation, job_id, tenant),
             job_id=job_id,
@@ -55,15 +55,11 @@ class JobFactory:
 
         Raises what `read` does, and `InvalidJobError` as `job`.
         """
-
-        def payload() -> dict[str, Json]:
-            again = read()
-            members = again.items() if isinstance(again, dict) else ()
-            return {name: value for name, value in members if name not in NO_PAYLOAD}
-
         message = read()
         job = self.job(message)
-        return replace(job, payload={}, read_payload=payload) if _is_of_a_job(message) else job
+        if not _is_of_a_job(message):
+            return job
+        return replace(job, payload={}, read_payload=lambda: _payload_of(read()))
 
     def _fingerprint(self, operation: str, payload: dict[str, Json]) -> str:
         known = self.operations.find(operation)
@@ -71,6 +67,11 @@ class JobFactory:
             return fingerprint(payload, known.volatile if known else ())
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidJobError("invalid_payload", f"not JSON: {type(error).__name__}") from error
+
+
+def _payload_of(message: Json) -> dict[str, Json]:
+    members = message.items() if isinstance(message, dict) else ()
+    return {name: value for name, value in members if name not in RESERVED}
 
 
 def _is_of_a_job(message: Json) -> bool:

@@ -22,7 +22,6 @@ from adapters.http.problems import (
     ProblemType,
 )
 from adapters.http.reply import JSON
-from adapters.http.request import RESERVED
 from adapters.http.schemas import (
     ACCEPTED,
     KEY_SCHEMA,
@@ -32,6 +31,7 @@ from adapters.http.schemas import (
     SECONDS,
     STATUS,
 )
+from domain.job_factory import RESERVED
 from domain.strict_json import Json
 
 API_VERSION: Final = "1"

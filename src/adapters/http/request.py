@@ -12,15 +12,13 @@ from urllib.parse import parse_qsl
 from adapters.http.fields import idempotency_key, is_json
 from adapters.http.problems import BAD_REQUEST, NOT_JSON, TOO_LARGE, HttpProblemError
 from domain.errors import InvalidJobError
+from domain.job_factory import RESERVED
 from domain.strict_json import Json, parse
 
 MAX_BODY_BYTES: Final = 262_144
 """Of a payload as it comes. What is made of it for a queue is measured by who sends it."""
 
 _MAX_BASE64: Final = 4 * ceil(MAX_BODY_BYTES / 3)
-
-RESERVED: Final = ("job_id", "operation", "tenant")
-"""A message has these beside the payload's members: from a payload they would be another job, or another's."""
 
 OPERATION_HEADER: Final = "onejob-operation"
 

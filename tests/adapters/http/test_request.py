@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.http.problems import BAD_REQUEST, NOT_JSON, TOO_LARGE, HttpProblemError
-from adapters.http.request import MAX_BODY_BYTES, RESERVED, HttpRequest, NotAnHttpRequestError, read_event
+from adapters.http.request import MAX_BODY_BYTES, HttpRequest, NotAnHttpRequestError, read_event
+from domain.job_factory import RESERVED
 from tests.support.http import http_event, iam_user
 
 JSON = {"content-type": "application/json", "idempotency-key": '"a"'}
