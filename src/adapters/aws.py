@@ -31,6 +31,11 @@ class CallFailedError(BotoCoreError):
 
     fmt = "{kind}"
 
+    @property
+    def is_no_url(self) -> bool:
+        """Whether nothing was asked: botocore raises a bare `ValueError` for an endpoint that is no URL."""
+        return isinstance(self.__cause__, ValueError)
+
 
 def client(service: Any, **options: Any) -> Any:
     """A client that raises `NoEvidenceError`. Thread-safe, which boto3's own default session is not."""

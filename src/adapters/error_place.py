@@ -13,7 +13,7 @@ class UnexpectedError(Exception):
 
 def places(error: BaseException) -> list[str]:
     """`file:line function` of its innermost frames, the innermost last."""
-    frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
+    frames = extract_tb(error.__traceback__, limit=-MAX_FRAMES)
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
 
 

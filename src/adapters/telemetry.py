@@ -10,19 +10,18 @@ from collections.abc import Callable, Sequence
 from io import TextIOBase
 from queue import Empty, SimpleQueue
 from threading import Lock
-from traceback import extract_tb
 from typing import IO, Any, Final, Protocol, assert_never, cast
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from adapters.error_place import places
 from domain.errors import StoreUnavailableError, text_of
 from domain.job import Job
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.ports.events import Trace
 from domain.record import Claim
 
-MAX_FRAMES: Final = 8
 SERVER_ERROR: Final = 500
 METRICS_AT_ONCE: Final = 50
 """Values in one line; at 100 Powertools would print by itself."""
@@ -201,11 +200,7 @@ class PowertoolsTelemetry:
         """Type and place of an error. Its text only if asked for, or as the cause where onejob itself wrote it."""
         if error is None:
             return {}
-        frames = extract_tb(error.__traceback__, limit=-MAX_FRAMES)
-        fields: Fields = {
-            "error_type": type(error).__name__,
-            "error_at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-        }
+        fields: Fields = {"error_type": type(error).__name__, "error_at": places(error)}
         if with_cause and isinstance(error, StoreUnavailableError):
             fields["cause"] = text_of(error)
         if self._error_messages:

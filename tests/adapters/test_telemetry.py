@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from adapters.error_place import MAX_FRAMES
 from adapters.sqs.message import Message
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.telemetry import MAX_FRAMES, PowertoolsTelemetry
+from adapters.telemetry import PowertoolsTelemetry
 from domain.answer import Answer
 from domain.delivery import Delivery
 from domain.errors import ForeignRecordError, LeaseLostError, PermanentError, StoreUnavailableError

@@ -143,7 +143,7 @@ NEAR: Final = (
     Near(Bug("a note is signed without its body", NOTES, "sha256(body.encode(errors=\"surrogatepass\")).digest() + written", "written"), (f"{_NOTES}::test_a_note_belongs_to_its_body_and_to_its_namespaces_secret",)),
     Near(Bug("an age is taken from what a message claims", NOTES, "        return earliest(self.of(message), message)\n", "        return earliest(claimed(message), message)\n"), ("tests/adapters/sqs/test_batch.py::test_an_age_that_no_worker_wrote_makes_no_job_stale",)),
     Near(Bug("a letter is as old as it claims", LETTERS, "        return earliest(self.note, self.message)\n", "        return earliest(self.note | self.claim, self.message)\n"), (f"{_RULES}::test_an_age_that_a_message_claims_makes_no_letter_stale",)),
-    Near(Bug("a letter chooses an operation by what it claims", LETTERS, "self._text(\"operation\") or factory", "self.claim.get(\"operation\") or factory"), (f"{_LETTERS}::test_a_claimed_operation_is_not_the_jobs",)),
+    Near(Bug("a letter chooses an operation by what it claims", LETTERS, "_text(self.note, \"operation\") or factory", "self.claim.get(\"operation\") or factory"), (f"{_LETTERS}::test_a_claimed_operation_is_not_the_jobs",)),
     Near(Bug("a job is buried without its age while its note cannot be signed", BATCH, "            if place.operation is not None:\n                raise\n", ""), ("tests/adapters/sqs/test_batch.py::test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_the_same",)),
     # which job
     Near(Bug("an id is that of every tenant", WANTED, "return job is not None and job.key in self.keys", "return job is not None and job.job_id in [\"1\"]"), (f"{_WANTED}::test_an_id_is_that_of_one_job",)),

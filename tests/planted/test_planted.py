@@ -1,7 +1,7 @@
 """The runner of the near table: it finds a bug, finds none where there is none, and runs the copy."""
 
 from tests.planted.near import NEAR, run_all
-from tests.simulation.planted import MEMORY, ROOT, Bug
+from tests.simulation.planted import BUGS, MEMORY, ROOT, Bug
 
 KILLER = "tests/domain/test_lease.py::test_a_renewal_moves_the_end"
 
@@ -14,6 +14,15 @@ def test_every_bug_has_its_place_and_a_test_that_is_there() -> None:
         for test in one.tests:
             file, _, name = test.partition("::")
             assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(), test
+
+
+def test_every_source_with_a_bug_is_python() -> None:
+    """What cannot be imported is found by nobody: it only breaks the runner."""
+    for bug in (*BUGS, *(one.bug for one in NEAR)):
+        text = (ROOT / "src" / bug.file).read_text()
+        assert text.count(bug.old) == 1, bug.name
+        if bug.file.endswith(".py"):
+            compile(text.replace(bug.old, bug.new), bug.name, "exec")
 
 
 def test_a_bug_is_found_and_one_that_is_none_is_not() -> None:

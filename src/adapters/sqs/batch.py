@@ -199,12 +199,11 @@ class SqsBatchProcessor:
     def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
         if place.content is None:
             place.content = self._read(place.message)
-        match place.content:
+        content = place.content
+        if isinstance(content, Job) and self._is_stale(self.notes.first_sent(place.message)):
+            content = TurnedAway(Rejected("stale"), content)
+        match content:
             case Job() as job:
-                if self._is_stale(self.notes.first_sent(place.message)):
-                    rejected = Rejected("stale")
-                    self.events.turned_away(place.message, job, rejected)
-                    return rejected
                 lease = invocation.end + self.grace - self.clock.now()
                 deadline = invocation.end
                 if invocation.longest is not None:
@@ -223,7 +222,7 @@ class SqsBatchProcessor:
             case Unreadable(error):
                 raise error
             case _:
-                assert_never(place.content)
+                assert_never(content)
 
     def _settlement(self, place: Place, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back | None:
         message = place.message

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.sqs.message import Message
-from adapters.sqs.notes import ATTRIBUTE, MAX_NOTE_BYTES, Notes
+from adapters.sqs.notes import ATTRIBUTE, MAX_NOTE_BYTES, UNSIGNED, Notes
 from domain.outcome import Rejected
 
 MAX_ATTRIBUTES: Final = 10
 MAX_BYTES: Final = 1024 * 1024
 MAX_TYPE_LENGTH: Final = 256
-UNSIGNED: Final = Notes()
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _ILLEGAL: Final = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Compiled when first used (and then kept by `re`): it takes 5 ms, and most workers bury nothing."""

@@ -49,21 +49,20 @@ class Letter:
     @property
     def reason(self) -> str | None:
         """Why the worker gave it up; None where SQS itself moved it there, or nobody knows who wrote it."""
-        return self._text("reason")
+        return _text(self.note, "reason")
 
     @property
     def claimed_reason(self) -> str | None:
         """What the message says of it, whoever wrote that."""
-        value = self.claim.get("reason")
-        return value if isinstance(value, str) and value else None
+        return _text(self.claim, "reason")
 
     @property
     def detail(self) -> str | None:
-        return self._text("detail")
+        return _text(self.note, "detail")
 
     @property
     def error_type(self) -> str | None:
-        return self._text("error_type")
+        return _text(self.note, "error_type")
 
     @property
     def attempts(self) -> int | None:
@@ -76,7 +75,7 @@ class Letter:
     @property
     def source_message_id(self) -> str:
         """Of the message that was given up. What SQS moves keeps its id."""
-        return self._text("message_id") or self.message.message_id
+        return _text(self.note, "message_id") or self.message.message_id
 
     @property
     def first_sent(self) -> datetime | None:
@@ -84,15 +83,11 @@ class Letter:
 
     def job(self, factory: JobFactory) -> Job | None:
         """The job inside, as the worker that gave it up made it; None where there is none."""
-        default = self._text("operation") or factory.default_operation
+        default = _text(self.note, "operation") or factory.default_operation
         try:
             return replace(factory, default_operation=default).job(unwrap(self.message.body))
         except (InvalidJobError, NothingToDoError):
             return None
-
-    def _text(self, name: str) -> str | None:
-        value = self.note.get(name)
-        return value if isinstance(value, str) and value else None
 
     def _count(self, name: str) -> int | None:
         value = self.note.get(name)
@@ -171,6 +166,11 @@ def read_letter(message: Message, attributes: dict[str, Any], notes: Notes) -> L
     """The letter, with its note told from a claim. Raises `StoreUnavailableError`."""
     note = notes.of(message)
     return Letter(message, attributes, note, {} if note else claimed(message))
+
+
+def _text(facts: dict[str, Any], name: str) -> str | None:
+    value = facts.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 @contextmanager

@@ -61,6 +61,9 @@ class Notes:
         return earliest(self.of(message), message)
 
 
+UNSIGNED: Final = Notes()
+
+
 def claimed(message: Message) -> dict[str, Any]:
     """The facts of a message's note, whoever wrote it."""
     try:

@@ -155,7 +155,7 @@ def may_have_landed(error: Exception) -> bool:
     if isinstance(error, ClientError):
         return _status(error) >= 500
     if isinstance(error, CallFailedError):
-        return not isinstance(error.__cause__, ValueError)  # an endpoint that is no URL
+        return not error.is_no_url
     return isinstance(error, HTTPClientError | NoConnectionError) and not isinstance(error, _NEVER_ARRIVED)
 
 

@@ -49,7 +49,7 @@ def changed_of(answer: object) -> tuple[bool, Hash]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Of a claim that landed. `last_error` is empty where there is none;"""
+    """Of a claim that landed. `last_error` is empty where there is none."""
 
     attempt: int
     epoch: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
-from adapters.sqs.notes import Notes
+from adapters.sqs.notes import UNSIGNED, Notes
 from adapters.system import SystemClock
 from domain.errors import StoreUnavailableError
 from domain.job import Job
@@ -110,7 +110,7 @@ def _notes(options: RecordsOptions) -> Iterator[Notes]:
                 notes.secret.find()
         except (SettingError, UnusableDatabaseError, StoreUnavailableError) as error:
             say(f"note: whose notes these are cannot be told, and each is shown as the message's claim: {error}")
-            notes = Notes()
+            notes = UNSIGNED
         yield notes
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from adapters.sqs.groups import is_fifo
 from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue_url import is_same_queue
@@ -233,7 +234,7 @@ def _target(client: "SQSClient", options: RedriveOptions) -> str:
         raise UnusableOptionError("not one queue names this as its dead-letter queue: --queue-url says where to send")
     if checked_url(url, "--queue-url") == options.url:
         raise UnusableOptionError(f"--queue-url {url}: is the dead-letter queue itself")
-    if url.endswith(".fifo") != options.url.endswith(".fifo"):
+    if is_fifo(url) != is_fifo(options.url):
         raise UnusableOptionError(f"--queue-url {url}: one of the two queues is FIFO, the other is not")
     check_place(client, url, "--queue-url")
     if sources and not any(is_same_queue(url, source) for source in sources):

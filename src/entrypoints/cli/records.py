@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqs.notes import Notes
+from adapters.sqs.notes import UNSIGNED, Notes
 from adapters.system import new_secret
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job
@@ -27,8 +26,6 @@ from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError, Settings
-
-NOTHING_SIGNED: Final = Notes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +75,7 @@ class Records:
     admin: StoreAdmin
     clock: Clock
     aws: Aws
-    notes: Notes = NOTHING_SIGNED
+    notes: Notes = UNSIGNED
 
     def key(self, job_id: str, operation: str, tenant: str | None) -> JobKey:
         """Raises `InvalidJobError`."""

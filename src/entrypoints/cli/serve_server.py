@@ -56,16 +56,12 @@ class DoorRequest(BoundedRequest):
                 return
             answer = self.server.handle(event, LocalContext(self.server.timeout_ms))
         except HttpProblemError as problem:
-            reply = problem_reply(problem)
-            headers = {"Content-Type": reply.media_type, **reply.headers}
-            answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
+            answer = _answer_of(problem)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             tell("a request failed", error)
-            reply = problem_reply(HttpProblemError(FAILED, "unexpected"))
-            headers = {"Content-Type": reply.media_type, **reply.headers}
-            answer = {"statusCode": reply.status, "headers": headers, "body": reply.body}
+            answer = _answer_of(HttpProblemError(FAILED, "unexpected"))
         body = answer["body"].encode()
         self.send_response(answer["statusCode"])
         for name, value in answer["headers"].items():
@@ -127,3 +123,10 @@ class LocalContext:
 
     def get_remaining_time_in_millis(self) -> int:
         return max(0, int((self._end - time.monotonic()) * 1000))
+
+
+def _answer_of(problem: HttpProblemError) -> dict[str, Any]:
+    """As the handler answers it."""
+    reply = problem_reply(problem)
+    headers = {"Content-Type": reply.media_type, **reply.headers}
+    return {"statusCode": reply.status, "headers": headers, "body": reply.body}

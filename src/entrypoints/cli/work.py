@@ -128,13 +128,11 @@ def _parts(options: WorkOptions) -> Parts:
         return make_poll_worker(operations, default_operation, poll, settings)
     except (SettingError, UnusableDatabaseError, UnusableOptionError):
         raise
-    except (BotoCoreError, ValueError) as error:  # no region, a profile that is not there, an endpoint that is no URL
-        if not (isinstance(error, BotoCoreError) or is_no_url(error)):
-            raise UnusableOptionError(f"the worker cannot be made: {type(error).__name__}: {error}") from error
-        raise UnusableOptionError(
-            f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
-        ) from error
     except Exception as error:  # as from what gives credentials, or another store's own
+        if isinstance(error, BotoCoreError) or is_no_url(error):  # no region, no such profile
+            raise UnusableOptionError(
+                f"AWS cannot be used: {error} Set AWS_DEFAULT_REGION, and credentials if there is no role"
+            ) from error
         raise UnusableOptionError(f"the worker cannot start: {type(error).__name__}: {text_of(error)}") from error
 
 

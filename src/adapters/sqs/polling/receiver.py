@@ -85,7 +85,6 @@ def _told(request: str, error: Exception) -> QueueUnavailableError:
 
 def _may_pass(error: Exception) -> bool:
     if not isinstance(error, ClientError):
-        is_no_url = isinstance(error, CallFailedError) and isinstance(error.__cause__, ValueError)
-        return isinstance(error, UNREACHABLE) and not is_no_url
+        return isinstance(error, UNREACHABLE) and not (isinstance(error, CallFailedError) and error.is_no_url)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= SERVER_ERROR or any(part in error_name(error) for part in PASSING)
