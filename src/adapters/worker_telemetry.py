@@ -35,6 +35,19 @@ class WorkerTelemetry(PowertoolsTelemetry):
         )
         self._count("HeldTooLong")
 
+    def waits_to_run_alone(self, message: Received, longest: timedelta) -> None:
+        self._log(
+            logging.WARNING,
+            "waits_to_run_alone",
+            sqs_message_id=message.message_id,
+            receives=message.receives,
+            longest_seconds=longest.total_seconds(),
+        )
+
+    def put_off(self, message: Received) -> None:
+        self._log(logging.WARNING, "put_off_to_run_alone", sqs_message_id=message.message_id, receives=message.receives)
+        self._count("PutOffToRunAlone")
+
     def broke(self, messages: Sequence[Received], error: BaseException) -> None:
         ids = [message.message_id for message in messages]
         self._log(logging.ERROR, "unexpected_error", sqs_message_ids=ids, **self._error(error))

@@ -3,8 +3,9 @@
 from typing import Final
 
 from tests.planted.bug import Near, simulated
-from tests.simulation.planted import LEASE, LIFE, SERVICE, Bug
+from tests.simulation.planted import LEASE, LIFE, POLL_WORKER, SERVICE, Bug
 
+_ALONE: Final = "tests/adapters/sqs/polling/test_alone.py"
 _LEASE: Final = "tests/domain/test_lease.py"
 _RUNS: Final = "tests/domain/test_runs.py"
 _SERVICE: Final = "tests/domain/test_service.py"
@@ -83,5 +84,13 @@ NEAR: Final = (
     # a store whose client raises what nobody knows
     Near(simulated("an error of unknown class is no answer that may have landed"), (f"{_SERVICE}::test_whatever_a_store_raises_after_the_effect_may_have_landed_and_is_asked_again[error0]",)),
     # a job that may have killed its worker
+    Near(simulated("a poll worker runs beside others what a worker died with"), (f"{_ALONE}::test_it_runs_when_the_others_have_ended_and_nothing_is_received_meanwhile",)),
+    Near(simulated("a poll worker receives while a lane waits to run alone"), (f"{_ALONE}::test_it_runs_when_the_others_have_ended_and_nothing_is_received_meanwhile",)),
+    Near(Bug("lanes that are to run alone are all started at once", POLL_WORKER, "            lane = waiting[int(self.jitter() * len(waiting))]\n            lane.run_alone()\n        self._staff.submit(partial(self._run, lane))\n", "            for lane in waiting:\n                lane.run_alone()\n        for lane in waiting:\n            self._staff.submit(partial(self._run, lane))\n"), (f"{_ALONE}::test_of_several_one_runs_after_another",)),
+    Near(Bug("what waits to run alone is extended no further than its attempt", POLL_WORKER, "        self.visibility.bound(message, None)\n", ""), (f"{_ALONE}::test_its_message_stays_hidden_while_it_waits_longer_than_an_attempt_may_take",)),
+    Near(Bug("what waits to run alone is given back by nobody at a stop", POLL_WORKER, "            lanes = list(self._lanes)\n            self._lanes = self._running\n", "            lanes = self._lanes = self._running\n"), (f"{_ALONE}::test_a_stop_gives_back_what_waits",)),
+    Near(Bug("a stop waits for what is to run alone", POLL_WORKER, "            self._lanes = self._running\n            self._changed", "            self._changed"), (f"{_ALONE}::test_a_stop_gives_back_what_waits",)),
+    Near(Bug("what is to run alone waits for as long as others run", POLL_WORKER, " or any(lane.is_over(now) for lane in waiting)", ""), (f"{_ALONE}::test_it_is_put_off_where_the_others_take_too_long",)),
+    Near(Bug("what is to run alone waits for an attempt that does not end", POLL_WORKER, "any(lane.is_overdue for lane in self._running) or ", ""), (f"{_ALONE}::test_it_is_put_off_at_once_where_an_attempt_beside_it_does_not_end",)),
     Near(Bug("what a worker died with runs beside others", SERVICE, "    return Failed(Failure.NOT_ALONE) if unended > 0 and not delivery.is_alone else None\n", "    return None\n"), (f"{_RUNS}::test_a_job_in_whose_life_a_worker_died_runs_alone",)),
 )  # fmt: skip

@@ -36,6 +36,8 @@ class AttemptSeen:
     is_known: bool = False
     """Its worker has the answer to its claim."""
     started: bool = False
+    may_have_killed: bool = False
+    """A worker died in an attempt before it of the same life: nothing may run beside it."""
     asked_to_count: bool = False
     counted: bool = False
     """Its run is in the record's number."""
@@ -69,6 +71,15 @@ class AttemptSeen:
     taken_by: Process | None = None
     deleted_by: Process | None = None
     was_forgotten: bool = False
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.started and not (self.finished or self.interrupted or self.process.dead)
+
+    @property
+    def died(self) -> bool:
+        """Its worker did, before anything of its end was written."""
+        return self.started and not (self.finished or self.released or self.completed) and self.process.dead
 
     def is_taken_over(self, found: Record | None, at: int, by: Process) -> None:
         """The next attempt was claimed. `found` is what stood there."""

@@ -42,6 +42,11 @@ class Lives:
         """With the attempt of that index the count began at 1, since its message was sent after a rejection."""
         self._counts_anew.append(at)
 
+    def of(self, mine: AttemptSeen) -> Sequence[AttemptSeen]:
+        """The attempts before `mine` that are certainly of its life."""
+        begins = [at for at in (*self._begins, *self._counts_anew) if at <= mine.number_in_all]
+        return self.attempts[max(begins, default=0) : mine.number_in_all]
+
     def may_be_exhausted(self, mine: AttemptSeen, sent_at: datetime | None) -> bool:
         """Whether it began its runs, none of which was done: they ran, or died on the way, or were counted for good.
 

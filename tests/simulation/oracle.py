@@ -153,6 +153,7 @@ class Oracle:
         seen = self.by_fence.get((attempt.execution_id, attempt.number))
         if seen is None:
             raise Violation(f"an operation started as attempt {attempt.number}, which is not what was claimed")
+        self._is_beside(seen)
         seen.started = True
         if seen.process.counts_runs and self.lives[job.key].ran_too_often(lambda: self._messages_of(job)):
             self.fail("a job ran more often than it may")
@@ -168,6 +169,19 @@ class Oracle:
         if job.payload not in PAYLOADS:
             self.fail("an operation was handed what another attempt had changed")
         return seen
+
+    def _is_beside(self, mine: AttemptSeen) -> None:
+        """What may have killed a worker runs with nothing beside it, so that it harms nobody a second time."""
+        mine.may_have_killed = any(one.died for one in self.lives[mine.claim.key].of(mine))
+        for one in self.by_fence.values():
+            if one.process is mine.process and one.is_under_way and (one.may_have_killed or mine.may_have_killed):
+                self.fail("a job with which a worker died runs beside another")
+
+    def killed_by_its_job(self, process: Process) -> None:
+        """Now. Others may run beside it, this once."""
+        under_way = sum(one.process is process and one.is_under_way for one in self.by_fence.values())
+        self.faults["killed by its job"] += 1
+        self.faults["killed beside others"] += under_way > 1
 
     def _messages_of(self, job: Job) -> int:
         mine, known = (job.tenant, job.job_id), self.deliveries.known.items()

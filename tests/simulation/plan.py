@@ -24,6 +24,8 @@ PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
 SHARES: Final = 12
 MORE: Final = (3, 6)
 """Of so many seeds these have more in them; one of them is hostile."""
+KILLERS: Final = 9
+"""In these a job kills its worker while others run beside it. They are hostile."""
 
 RUNNER_LEASE: Final = timedelta(seconds=12)
 
@@ -217,6 +219,8 @@ def plan(seed: int) -> Plan:
         jobs=jobs,
     )
     planned = replace(planned, real_pool=seed % 4 >= 2)
+    if seed % SHARES == KILLERS:
+        return _with_killer(planned)
     return _with_more(planned) if seed % SHARES in MORE else planned
 
 
@@ -232,6 +236,34 @@ def _with_more(planned: Plan) -> Plan:
         parsing=chance.choice((0, 50)),
         cuts=chance.choice((0, 300)),
         steps=chance.choice((0, 500)) if planned.hostile else 0,
+    )
+
+
+def _with_killer(planned: Plan) -> Plan:
+    """As a job does that takes all memory: those beside it did nothing, and are to lose one attempt at most."""
+    chance = Random(planned.seed * 37 + 11)
+    jobs = {
+        job.identity: replace(
+            job,
+            behaviour="slow" if number else "deadly",
+            before=chance.randint(3, 12) if number else chance.randint(1, 4),
+            longer=chance.choice((0, 15)),
+        )
+        for number, job in enumerate(planned.jobs)
+    }
+    messages = [
+        replace(one, job=jobs[one.job.identity], sent_at=chance.choice((0, 0, one.sent_at))) for one in planned.messages
+    ]
+    return replace(
+        planned,
+        jobs=tuple(jobs.values()),
+        messages=tuple(messages),
+        runner_jobs=(),
+        pollers=chance.choice((0, 1, 1, 2)),
+        threads=3,
+        batch_size=5,
+        crashes=0,
+        suspensions=0,
     )
 
 

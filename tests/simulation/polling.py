@@ -14,7 +14,7 @@ from adapters.threads.pool import ThreadPool
 from domain.attempt import Attempt
 from domain.delivery import Delivery
 from domain.job import Job
-from domain.outcome import Outcome
+from domain.outcome import Failed, Failure, Outcome
 from entrypoints.poll_worker import BEYOND_LEASE
 from tests.simulation.attempts import AttemptSeen
 from tests.simulation.beating import BeatingWorker
@@ -157,10 +157,11 @@ class PollingWorker(BeatingWorker, QueueWorker):
         self.mine += received
 
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
-        self.deliveries.begins(self.deliveries.known[delivery.message_id or "", delivery.receives], self.clock.now())
+        one = self.deliveries.known[delivery.message_id or "", delivery.receives]
+        self.deliveries.begins(one, self.clock.now())
         assert deadline is not None
         self.store.last_try = deadline - timedelta(seconds=MARGIN)
-        return self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
+        return self.unless_not_alone(one, self.process_job(job, lease=lease, deadline=deadline, delivery=delivery))
 
     def try_to_hide(self, timeouts: Sequence[tuple[Message, int]], /) -> list[tuple[Message, str]]:
         """An extension of the visibility heartbeat's."""
@@ -201,6 +202,13 @@ class PollingWorker(BeatingWorker, QueueWorker):
 
     def held_too_long(self, message: Message, since: datetime) -> None:
         self.oracle.fail(f"{message.message_id} was held for twelve hours")
+
+    def waits_to_run_alone(self, message: Message, longest: timedelta) -> None:
+        self.oracle.faults["waited to run alone"] += 1
+
+    def put_off(self, message: Message) -> None:
+        self.oracle.faults["put off, since others ran on"] += 1
+        self.deliveries.decided(self.deliveries.of(message), Failed(Failure.NOT_ALONE), self.clock.now())
 
     def broke(self, messages: Sequence[Message], error: BaseException) -> None:
         if not isinstance(error, Interrupted):

@@ -8,6 +8,8 @@ from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message
 from adapters.sqs.place import Place
 from adapters.sqs.ports import QueueUnavailableError
+from domain.outcome import Failed, Failure, Outcome
+from tests.simulation.deliveries import Delivered
 from tests.simulation.plan import FAULTS_UNTIL
 from tests.simulation.sqs import SentMessage
 from tests.simulation.workers import Shared, Worker
@@ -48,6 +50,13 @@ class QueueWorker(Worker):
             group_id=planned.group,  # on a standard queue a tenant, which orders nothing
             attributes=sent.attributes,
         )
+
+    def unless_not_alone(self, one: Delivered, outcome: Outcome) -> Outcome:
+        """Not to run beside others is no end: nothing ran."""
+        if outcome == Failed(Failure.NOT_ALONE):
+            one.is_running = False
+            self.oracle.faults["put off to run alone"] += 1
+        return outcome
 
     def bury(self, letter: DeadLetter) -> None:
         if self.queue_fails():

@@ -7,7 +7,7 @@ from functools import partial
 from adapters.sqs.message import Message
 from domain.delivery import Delivery
 from domain.job import Job
-from domain.outcome import Failed, Failure, Outcome
+from domain.outcome import Outcome
 from tests.simulation.crew import GreenCrew, GreenRunning, RealCrew
 from tests.simulation.deliveries import Delivered
 from tests.simulation.plan import FAULTS_UNTIL, MARGIN
@@ -89,11 +89,7 @@ class Sandbox(QueueWorker):
     def _process(self, job: Job, *, lease: timedelta, deadline: datetime | None, delivery: Delivery) -> Outcome:
         one = self.deliveries.known[delivery.message_id or "", delivery.receives]
         self.deliveries.begins(one, self.clock.now())
-        outcome = self.process_job(job, lease=lease, deadline=deadline, delivery=delivery)
-        if outcome == Failed(Failure.NOT_ALONE):  # it is no end: nothing ran
-            one.is_running = False
-            self.oracle.faults["put off to run alone"] += 1
-        return outcome
+        return self.unless_not_alone(one, self.process_job(job, lease=lease, deadline=deadline, delivery=delivery))
 
     def _green_crew(self) -> GreenCrew:
         return GreenCrew(self, self.plan.threads, self._started)

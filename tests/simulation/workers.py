@@ -239,7 +239,7 @@ class Worker(Process):
             case "deadly":
                 while self.unrecorded and not self.plan.hostile:  # or it would open the window of another job
                     self.world.pause(1)
-                self.oracle.faults["killed by its job"] += 1
+                self.oracle.killed_by_its_job(self)
                 self.die()
             case "hangs_once" if attempt.number == 1:
                 self.hang(attempt, seen)

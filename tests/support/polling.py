@@ -18,6 +18,8 @@ from adapters.sqs.ports import QueueUnavailableError
 from adapters.system import SystemClock
 from adapters.threads.pool import ThreadPool
 from adapters.threads.seam import SYSTEM_THREADS, Threads
+from domain.attempt import Attempt
+from domain.job import Job
 from domain.operation import OperationFunction
 from domain.service import no_signal
 from tests.support.jobs import answer_ok
@@ -32,6 +34,21 @@ def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: "") ->
     while not is_so():
         assert time.monotonic() < deadline, what()
         time.sleep(0.002)
+
+
+class Gate:
+    """An operation that waits, for jobs with these ids, until it is opened."""
+
+    def __init__(self, *closed: str) -> None:
+        self.closed = set(closed)
+        self.opened = Event()
+        self.began: list[str] = []
+
+    def __call__(self, job: Job, attempt: Attempt) -> object:
+        self.began.append(job.job_id)
+        if job.job_id in self.closed:
+            assert self.opened.wait(20)
+        return job.job_id
 
 
 @dataclass

@@ -144,6 +144,8 @@ class RecordedPollEvents(RecordedBatchEvents):
     held_too_long_since: list[datetime] = field(default_factory=list)
     receive_pauses: list[timedelta] = field(default_factory=list)
     broken: list[tuple[list[str], str]] = field(default_factory=list)
+    waits: list[tuple[str, timedelta]] = field(default_factory=list)
+    put_offs: list[str] = field(default_factory=list)
 
     def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
         self.visibility_errors += visibilities
@@ -154,6 +156,12 @@ class RecordedPollEvents(RecordedBatchEvents):
 
     def held_too_long(self, message: Message, since: datetime) -> None:
         self.held_too_long_since.append(since)
+
+    def waits_to_run_alone(self, message: Message, longest: timedelta) -> None:
+        self.waits.append((message.message_id, longest))
+
+    def put_off(self, message: Message) -> None:
+        self.put_offs.append(message.message_id)
 
     def broke(self, messages: Sequence[Message], error: BaseException) -> None:
         self.broken.append(([message.message_id for message in messages], type(error).__name__))
@@ -244,6 +252,11 @@ class Worker:
             invocation_end=self.batches.clock.now() + timedelta(seconds=seconds),
             request_id="request-1",
         )
+
+    def died_with(self, *job_ids: str) -> None:
+        """A worker claimed these jobs, and never ended them: their leases have lapsed."""
+        for job_id in job_ids:
+            self.memory.claim(self.batches.factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=-1))
 
     def record_of(self, job_id: str) -> Record | None:
         return self.memory.find(self.batches.factory.job({"job_id": job_id}).key)

@@ -12,7 +12,8 @@ A body is read once for its key, and its payload is dropped; each attempt reads 
 read at its turn.
 
 A job in whose life a worker died runs alone (`domain.service`): after everything else of its batch has ended and left
-the queue, and lane by lane. Should it end the process too, no other message has a claim.
+the queue, and lane by lane. Should it end the process too, no other message has a claim. A worker that polls runs such
+a lane when its other lanes have ended (`polling.worker`).
 
 A lane is the records of one key (standard queue) or of one message group (FIFO). The first record of a lane that is
 not done ends it; the rest goes back with that record.
@@ -125,29 +126,50 @@ class SqsBatchProcessor:
         done: Callable[[Message], None],
         longest: timedelta | None = None,
         on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None,
-    ) -> None:
+        is_alone: bool = True,
+    ) -> Sequence[Place]:
         """Handle one lane in the caller's thread. `done` is told each message that may be deleted, as soon as it may;
         the rest is given its visibility. A claim is exclusive for `lease`, which the service's heartbeat renews;
         nothing starts with less than the margin left to `end`. An attempt may run for `longest`, and the margin
         follows to write its answer; `on_start` is told when that is over, before the attempt begins.
 
+        Return what is left of the lane where its next job must run alone and `is_alone` is False: it is to be run
+        again with nothing beside it, or given back.
+
         Does not raise for a message. What an operation raises beyond `Exception` is raised again; its message comes
         back when its visibility ends.
         """
-        invocation = _Invocation(self.clock.now(), end, request_id, lease, done, longest, on_start)
+        invocation = _Invocation(self.clock.now(), end, request_id, lease, done, longest, on_start, is_alone)
+        left: Sequence[Place] = ()
         try:
             self._run_lane(lane, invocation)
+            left = [place for rest in invocation.not_alone for place in rest]
         finally:
-            self._return_unstarted(lane)
+            self._return_unstarted(lane[: len(lane) - len(left)])
             self._settle(lane, invocation, delete=False)
+        return left
 
     def give_back(self, lanes: Iterable[Sequence[Place]]) -> None:
         """What of these lanes has not started will not; others may have it at once. From any thread."""
-        taken = [place for lane in lanes for place in lane if place.take()]
-        for place in taken:
-            place.settled = True  # before its lane can see where it ended, and tell the queue too
-            place.end = Back(self.clock.now())
-        errors = self.queue.set_visibility([(place.message, 0) for place in taken]) if taken else []
+        self._give_back(lanes, lambda _head: Back(self.clock.now()))
+
+    def put_off(self, lanes: Iterable[Sequence[Place]]) -> None:
+        """The same for what was to run alone and cannot here: it comes back after the backoff of its first message."""
+        self._give_back(lanes, lambda head: self._back(head, Failed(Failure.NOT_ALONE)))
+
+    def _give_back(self, lanes: Iterable[Sequence[Place]], back: Callable[[Message], Back]) -> None:
+        timeouts = []
+        for lane in lanes:
+            taken = [place for place in lane if place.take()]
+            if not taken:
+                continue
+            end = back(taken[0].message)
+            for place in taken:
+                place.settled = True  # before its lane can see where it ended, and tell the queue too
+                place.end = end
+            now = self.clock.now()
+            timeouts += [(place.message, timeout_seconds(end.visible_at, now, now)) for place in taken]
+        errors = self.queue.set_visibility(timeouts) if timeouts else []
         if errors:
             self.events.settling_failed(visibilities=errors)
 

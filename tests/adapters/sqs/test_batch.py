@@ -560,18 +560,11 @@ def test_a_note_that_cannot_be_judged_waits_for_the_store_and_keeps_nobody_else_
     assert worker.runs == ["2"]
 
 
-def died_with(worker: Worker, *job_ids: str) -> None:
-    """A worker claimed these jobs, and never ended them."""
-    for job_id in job_ids:
-        worker.memory.claim(worker.batches.factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=1))
-    worker.clock.advance(seconds=10)
-
-
 @pytest.mark.parametrize("receives", [1, 2])
 def test_what_a_worker_died_with_runs_alone_when_the_rest_is_done_and_deleted(receives: int) -> None:
     deleted: list[list[str]] = []
     worker = Worker(lambda job, attempt: deleted.append(list(worker.queue.deleted)))
-    died_with(worker, "1", "2")
+    worker.died_with("1", "2")
     records = [record(name, body(name), receives=receives) for name in ("1", "2", "3")]
     assert worker.handle(*records) == []
     assert worker.runs == ["3", "1", "2"]
@@ -585,7 +578,7 @@ def test_what_kills_its_worker_again_takes_no_attempt_of_its_neighbours() -> Non
         return None
 
     worker = Worker(run, ends_process=lambda error: isinstance(error, KeyboardInterrupt))
-    died_with(worker, "1", "2")
+    worker.died_with("1", "2")
     with pytest.raises(KeyboardInterrupt):
         worker.handle(*(record(name, body(name), receives=2) for name in ("1", "2", "3")))
     assert worker.runs == ["3", "1"]
@@ -597,7 +590,7 @@ def test_what_kills_its_worker_again_takes_no_attempt_of_its_neighbours() -> Non
 
 def test_a_group_keeps_its_order_where_one_of_it_runs_alone() -> None:
     worker = Worker()
-    died_with(worker, "2")
+    worker.died_with("2")
     groups = {"1": "g", "2": "g", "3": "g", "4": "h"}
     assert worker.handle(*(record(name, body(name), receives=2, group=groups[name]) for name in groups)) == []
     assert worker.runs == ["1", "4", "2", "3"]
@@ -605,7 +598,7 @@ def test_a_group_keeps_its_order_where_one_of_it_runs_alone() -> None:
 
 def test_what_is_to_run_alone_comes_back_soon_where_no_time_is_left() -> None:
     worker = Worker(lambda job, attempt: worker.clock.advance(seconds=26))
-    died_with(worker, "1")
+    worker.died_with("1")
     assert worker.handle(record("1", body("1"), receives=2), record("2", body("2"))) == ["1"]
     assert (worker.runs, worker.queue.timeouts["1"]) == (["2"], 1)
 

@@ -7,23 +7,40 @@ from datetime import datetime, timedelta
 from adapters.sqs.place import Place
 from adapters.threads.asking import Refusals
 from adapters.threads.pool import Task, ThreadPool
-from domain.ports.clock import Clock
+from domain.ports.clock import Clock, Moment
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """Places that one thread works off."""
+    """Places that one thread works off. A request received them: its id, and when it was made."""
 
     places: Sequence[Place]
+    request_id: str
+    since: Moment
     ends_at: timedelta | None = None
     """When the attempt that is under way must have ended, on the monotonic clock."""
     is_overdue: bool = False
+    waits_until: timedelta | None = None
+    """Where it is to run alone, and others run: when it waits no longer, on the monotonic clock."""
+    is_alone: bool = False
 
     def began(self, deadline: datetime, clock: Clock) -> timedelta:
         """An attempt begins that must have ended then; the same on the monotonic clock."""
         self.ends_at = clock.monotonic() + (deadline - clock.now())
         self.is_overdue = False
         return self.ends_at
+
+    def wait_alone(self, left: Sequence[Place], until: timedelta) -> None:
+        """That much is left of it, and its first job is to run with nothing beside it."""
+        self.places, self.waits_until, self.ends_at = left, until, None
+
+    def is_over(self, now: timedelta) -> bool:
+        """Whether it has waited long enough."""
+        return self.waits_until is not None and now >= self.waits_until
+
+    def run_alone(self) -> None:
+        """Nothing runs beside it from now on."""
+        self.waits_until, self.is_alone = None, True
 
 
 class Staff:

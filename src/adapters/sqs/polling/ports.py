@@ -54,6 +54,16 @@ class PollEvents(BatchEvents, Protocol):
         """
         ...
 
+    def waits_to_run_alone(self, message: Message, longest: timedelta) -> None:
+        """A worker died with this job: nothing is received until it has run with nothing beside it, or until that
+        time is over.
+        """
+        ...
+
+    def put_off(self, message: Message) -> None:
+        """That time is over, or an attempt beside it does not end: the message comes back after its backoff."""
+        ...
+
     def broke(self, messages: Sequence[Message], error: BaseException) -> None:
         """What is no `Exception` came out of an operation, or something that is not foreseen out of the worker:
         what was not settled comes back when its visibility ends.

@@ -88,8 +88,8 @@ class VisibilityHeartbeat:
                 self._waiting.push(held, due)
             self._periodic.expect(due)  # without a thread they wait until one can be had
 
-    def bound(self, message: Message, end: timedelta) -> None:
-        """Extend this one no further than to that time of the monotonic clock."""
+    def bound(self, message: Message, end: timedelta | None) -> None:
+        """Extend this one no further than to that time of the monotonic clock; None: for as long as it is held."""
         with self._periodic.changed:
             held = self._held.get(message.receipt_handle)
             if held is not None:

@@ -8,6 +8,8 @@
     not started when told to stop    back at once
     running when time to stop ends   left alone: its lease lapses, its visibility ends, another worker takes over
     running after its longest time   left alone likewise; what waits behind it in its lane goes back at once
+    of a job with which a worker     run alone: nothing more is received, and when the other lanes have ended it runs;
+    died                             back after its backoff where they take too long, or one of them does not end
 
 A lane takes one thread, so that one long job holds up neither its neighbours nor their deletion.
 """
@@ -20,7 +22,7 @@ from typing import Final
 
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.message import Message
-from adapters.sqs.place import Done
+from adapters.sqs.place import Done, Place
 from adapters.sqs.polling.deletions import Deletions
 from adapters.sqs.polling.lanes import Lane, Staff
 from adapters.sqs.polling.ports import PollEvents, Receive
@@ -40,6 +42,12 @@ LONGEST_PAUSE: Final = timedelta(seconds=30)
 
 BEYOND_DEADLINE: Final = timedelta(seconds=2)
 """So much longer than an attempt's time is its message invisible: then its lease is over too."""
+
+FIRST_PATIENCE: Final = timedelta(seconds=30)
+LONGEST_PATIENCE: Final = timedelta(hours=1)
+"""So long is waited for other lanes to end, doubling with each receive of the job that is to run alone: its turn comes
+beside long jobs too, and a single receive does not stop the worker for long.
+"""
 
 LOOKS_UP_SECONDS: Final = 1.0
 """While no thread is free, or SQS is left alone, the loop shows so often that it lives."""
@@ -115,6 +123,7 @@ class PollWorker:
         with self._changed:
             self.stopping = True
             lanes = list(self._lanes)
+            self._lanes = self._running
             self._changed.notify_all()
         self.batches.give_back([lane.places for lane in lanes])
 
@@ -172,6 +181,7 @@ class PollWorker:
                 continue
             free = self._wait_for_threads()
             if not free:
+                self._see_to_waiting()
                 continue
             since = Moment.of(self.clock)
             try:
@@ -190,7 +200,7 @@ class PollWorker:
     def _wait_for_threads(self) -> int:
         """How many messages to receive; 0 if nothing is free for a while."""
         with self._changed:
-            self._changed.wait_for(lambda: self.stopping or self._free > 0, LOOKS_UP_SECONDS)
+            self._changed.wait_for(lambda: self.stopping or self._free > 0 or self._may_run_alone(), LOOKS_UP_SECONDS)
             enough = min(BATCH, self.pool.size)
             if 0 < self._free < enough:
                 self._changed.wait_for(lambda: self.stopping or self._free >= enough, GATHERING_SECONDS)
@@ -200,7 +210,50 @@ class PollWorker:
 
     @property
     def _free(self) -> int:
-        return self._staff.most - len(self._lanes)
+        """How many lanes may begin; none while one waits to run alone."""
+        return 0 if self._waiting else self._staff.most - len(self._lanes)
+
+    @property
+    def _waiting(self) -> list[Lane]:
+        return [lane for lane in self._lanes if lane.waits_until is not None]
+
+    @property
+    def _running(self) -> list[Lane]:
+        return [lane for lane in self._lanes if lane.waits_until is None]
+
+    def _may_run_alone(self) -> bool:
+        """Whether lanes that are to run alone wait for nothing any more."""
+        return bool(self._waiting) and not self._running
+
+    def _see_to_waiting(self) -> None:
+        """Run one of the lanes that are to run alone, if nothing else runs; give them back if that takes too long."""
+        if self._may_run_alone():
+            self._run_alone()
+            return
+        now = self.clock.monotonic()
+        with self._changed:
+            waiting = self._waiting
+            is_in_vain = any(lane.is_overdue for lane in self._running) or any(lane.is_over(now) for lane in waiting)
+            if self.stopping or not waiting or not is_in_vain:
+                return
+            self._lanes = self._running
+        for lane in waiting:
+            self.events.put_off(lane.places[0].message)
+        self.batches.put_off([lane.places for lane in waiting])
+
+    def _run_alone(self) -> None:
+        has_thread = self._staff.threads(1) > 0
+        with self._changed:
+            waiting = self._waiting
+            if self.stopping or not waiting:
+                return
+            if not has_thread:
+                self._changed.wait(LOOKS_UP_SECONDS)
+                return
+            # any of them: the one that kills is not to be the first each time
+            lane = waiting[int(self.jitter() * len(waiting))]
+            lane.run_alone()
+        self._staff.submit(partial(self._run, lane))
 
     def _look_for_overdue(self) -> None:
         """What waits behind an attempt whose time is over is given back: others may run it after that one's job."""
@@ -216,7 +269,7 @@ class PollWorker:
     def _take(self, messages: Sequence[Message], request_id: str, since: Moment) -> None:
         self.visibility.hold(messages, since)
         try:
-            lanes = [Lane(places) for places in self.batches.lanes(messages)]
+            lanes = [Lane(places, request_id, since) for places in self.batches.lanes(messages)]
         except BaseException:  # or they would stay invisible for as long as this worker lives
             self.visibility.let_go(messages)
             raise
@@ -228,26 +281,49 @@ class PollWorker:
             self.batches.give_back([lane.places for lane in lanes])
             return
         for lane in lanes:
-            self._staff.submit(partial(self._run, lane, request_id, since))
+            self._staff.submit(partial(self._run, lane))
 
-    def _run(self, lane: Lane, request_id: str, since: Moment) -> None:
+    def _run(self, lane: Lane) -> None:
+        left: Sequence[Place] = ()
         try:
-            self.batches.run_lane(
+            left = self.batches.run_lane(
                 lane.places,
-                end=since.wall + LONGEST_INVISIBLE,
+                end=lane.since.wall + LONGEST_INVISIBLE,
                 lease=self.lease,
                 longest=self.longest,
-                request_id=request_id,
+                request_id=lane.request_id,
                 on_start=partial(self._began, lane),
                 done=self.deletions.add,
+                is_alone=lane.is_alone or self.pool.size == 1,
             )
         except BaseException as error:  # as the table of `JobService` says: its lease lapses
             self.events.broke([place.message for place in lane.places if place.end is None], error)
         finally:
-            self.visibility.let_go([place.message for place in lane.places if not isinstance(place.end, Done)])
-            with self._changed:
-                self._lanes = [other for other in self._lanes if other is not lane]
+            ended = lane.places[: len(lane.places) - len(left)]
+            self.visibility.let_go([place.message for place in ended if not isinstance(place.end, Done)])
+            if not (left and self._waits(lane, left)):
+                self._ended(lane)
+
+    def _waits(self, lane: Lane, left: Sequence[Place]) -> bool:
+        """Whether what is left of the lane waits to run alone: not when the worker stops."""
+        message = left[0].message
+        longest = min(FIRST_PATIENCE * 2 ** min(message.receives - 1, 10), LONGEST_PATIENCE)
+        self.visibility.bound(message, None)
+        with self._changed:
+            is_late = self.stopping
+            if not is_late:
+                lane.wait_alone(left, self.clock.monotonic() + longest)
                 self._changed.notify_all()
+        if is_late:
+            self.batches.give_back([left])
+        else:
+            self.events.waits_to_run_alone(message, longest)
+        return not is_late
+
+    def _ended(self, lane: Lane) -> None:
+        with self._changed:
+            self._lanes = [other for other in self._lanes if other is not lane]
+            self._changed.notify_all()
 
     def _began(self, lane: Lane, message: Message, deadline: datetime) -> None:
         self.visibility.bound(message, lane.began(deadline, self.clock) + BEYOND_DEADLINE)

@@ -3,7 +3,7 @@
 from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -13,27 +13,12 @@ from adapters.sqs.polling import worker
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
-from tests.support.polling import Poller, polling, until
+from tests.support.polling import Gate, Poller, polling, until
 from tests.support.sqs import record
 
 
 def body(job_id: object) -> str:
     return f'{{"job_id":"{job_id}"}}'
-
-
-class Gate:
-    """An operation that waits, for jobs with these ids, until it is opened."""
-
-    def __init__(self, *closed: str) -> None:
-        self.closed = set(closed)
-        self.opened = Event()
-        self.began: list[str] = []
-
-    def __call__(self, job: Job, attempt: Attempt) -> object:
-        self.began.append(job.job_id)
-        if job.job_id in self.closed:
-            assert self.opened.wait(20)
-        return job.job_id
 
 
 def test_a_long_job_keeps_neither_the_finished_from_being_deleted_nor_others_from_starting() -> None:
