@@ -67,7 +67,6 @@ EXPECTED: Final = {
             "killed while parsing",
             "put off to run alone",
             "waited to run alone",
-            "put off, since others ran on",
             "killed beside others",
         ),
         *("cut off from the store", "cut off from the queue", "clock set"),

@@ -24,8 +24,8 @@ PAYLOADS: Final = ({"payload": 1}, {"payload": 2})
 SHARES: Final = 12
 MORE: Final = (3, 6)
 """Of so many seeds these have more in them; one of them is hostile."""
-KILLERS: Final = 9
-"""In these a job kills its worker while others run beside it. They are hostile."""
+KILLERS: Final = (24, 9)
+"""In one of so many a job kills its worker while others run beside it. It is hostile."""
 
 RUNNER_LEASE: Final = timedelta(seconds=12)
 
@@ -219,7 +219,7 @@ def plan(seed: int) -> Plan:
         jobs=jobs,
     )
     planned = replace(planned, real_pool=seed % 4 >= 2)
-    if seed % SHARES == KILLERS:
+    if seed % KILLERS[0] == KILLERS[1]:
         return _with_killer(planned)
     return _with_more(planned) if seed % SHARES in MORE else planned
 

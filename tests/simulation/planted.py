@@ -104,7 +104,7 @@ BUGS: Final = (
     Bug("an unknown operation buried at once", SERVICE, "UNKNOWN_OPERATION_RECEIVES: Final = 10\n", "UNKNOWN_OPERATION_RECEIVES: Final = 1\n"),
     Bug("a letter without its attempts", SERVICE, "detail, acquired.last_error, claim.attempt)", "detail, acquired.last_error, 0)"),
     Bug("lost() never tells", LEASE, "        return self._refused or self._clock.now() >= end.wall or self._clock.monotonic() >= end.monotonic\n", "        return False\n"),
-    Bug("visibility is never set", BATCH, "self.queue.set_visibility(timeouts) if timeouts else []", "[]"),
+    Bug("visibility is never set", BATCH, "        visibilities = self.queue.set_visibility(timeouts) if timeouts else []", "        visibilities: list[str] = []"),
     Bug("back-off never doubles", VISIBILITY, "    again = now + backoff(receives,", "    again = now + backoff(1,"),
     Bug("a deferred message is kept back for an hour too long", VISIBILITY, "until + timedelta(seconds=1)", "until + timedelta(hours=1)"),
     Bug("a KeyError in the batch code", BATCH, "        if not all_ended:\n            self._return_unstarted(places)\n        while not all_ended:", "        if len(places) > 2:\n            raise KeyError(len(places))\n        if not all_ended:\n            self._return_unstarted(places)\n        while not all_ended:"),

@@ -19,7 +19,7 @@ from tests.simulation.planted import BUGS, ROOT, look_for
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 
-SEEDS = 600
+SEEDS = 700
 
 
 @pytest.fixture(scope="module")
