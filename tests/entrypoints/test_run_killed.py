@@ -26,6 +26,11 @@ JOBS_A_KILL = 60
 OPERATION = """
 import os
 
+def killer(job, attempt):
+    if job.job_id == "7":
+        os._exit(9)
+    return record(job, attempt)
+
 def record(job, attempt):
     for step in ("before", "after"):  # an effect takes a while: a kill may fall between
         line = f"{job.job_id} {attempt.number} {step}\\n".encode()
@@ -37,9 +42,9 @@ def record(job, attempt):
 """
 
 
-def start() -> "subprocess.Popen[bytes]":
+def start(operation: str = "record") -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-c", "from entrypoints.cli.app import main; main()", "run", "jobs.jsonl"]
-    options = ["--operation", "mine:record", "--concurrency", "4", "--lease", "1", "--json"]
+    options = ["--operation", f"mine:{operation}", "--concurrency", "4", "--lease", "1", "--json"]
     with Path("log").open("ab") as log:
         return subprocess.Popen([*command, *options], stdout=log, stderr=log)
 
@@ -95,3 +100,27 @@ def test_killed_at_random_moments_every_job_is_done_and_none_twice_but_what_was_
     assert rows("SELECT count(*) FROM record WHERE status = 'COMPLETED'") == [(len(jobs),)]
     attempts = [line.split()[:2] for line in effects() if line.endswith("before")]
     assert len({tuple(each) for each in attempts}) == len(attempts), "no attempt number is given twice"
+
+
+def test_a_job_that_kills_each_run_keeps_no_other_from_being_done_and_has_no_other_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(OPERATION)
+    jobs = [str(number) for number in range(40)]
+    Path("jobs.jsonl").write_text("".join(json.dumps({"job_id": job_id}) + "\n" for job_id in jobs))
+    assert start("killer").wait(60) == 9
+    beside = {row[0] for row in rows("SELECT job_id FROM record WHERE status = 'INPROGRESS'")}
+    for _ in range(10):  # of those that may have killed the first run, each is the first by chance
+        assert start("killer").wait(60) == 9
+        assert rows("PRAGMA integrity_check") == [("ok",)]
+        (done,) = rows("SELECT count(*) FROM record WHERE status = 'COMPLETED'")[0]
+        assert done >= len(jobs) - len(beside)
+        if done == len(jobs) - 1:
+            break
+    else:
+        pytest.fail("the jobs beside the one that kills are never done")
+    begun = Counter(line.split()[0] for line in effects() if line.endswith("before"))
+    assert set(begun) == set(jobs) - {"7"}
+    assert {job_id for job_id, times in begun.items() if times > 1} <= beside
+    assert max(begun.values()) <= 2

@@ -27,6 +27,7 @@ from entrypoints.cli.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import Fault, FaultyStore
 from tests.support.jobs import counting_ids, operations
+from tests.support.polling import until
 
 
 @pytest.fixture(autouse=True)
@@ -491,6 +492,102 @@ def test_a_job_that_could_not_start_is_run_later() -> None:
     bench.runner.process = refuses_once
     outcomes = final(bench.run(job_lines("1")))
     assert isinstance(outcomes[1], Executed)
+
+
+def died_with(bench: Bench, *job_ids: str) -> None:
+    """A run claimed these jobs, and never ended them: their leases have lapsed."""
+    for job_id in job_ids:
+        bench.memory.claim(bench.factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=-1))
+
+
+def test_what_a_run_died_with_runs_alone_when_the_others_are_done() -> None:
+    running: list[int] = []
+
+    def run(job: Job, attempt: Attempt) -> object:
+        running.append(bench.runner._running)
+        if job.job_id == "0":
+            raise OSError
+        return None
+
+    bench = Bench(run, max_attempts=1)
+    died_with(bench, "1", "2", "3")
+    told = bench.run(job_lines("1", "2", "3", "1", "0", "4", "5", "6"))
+    assert sorted(bench.runs[:4]) == ["0", "4", "5", "6"]
+    assert sorted(bench.runs[4:]) == ["1", "2", "3"]
+    assert running[4:] == [1, 1, 1]
+    outcomes = final(told)
+    assert [type(outcomes[number]) for number in range(1, 9)] == [*[Executed] * 3, Skipped, Failed, *[Executed] * 3]
+    waits = [each for each in told if each.outcome == Failed(Failure.NOT_ALONE)]
+    assert [(each.is_final, each.error) for each in waits] == [(False, None)] * 3
+
+
+def test_what_waits_to_run_alone_is_told_without_the_error_of_another() -> None:
+    bench = Bench(failing(OSError()), workers=2, max_attempts=1)
+    died_with(bench, "2")
+    held = bench.pool
+    bench.pool = ThreadPoolExecutor(1)  # one thread, which has just told of the failure
+    bench.runner.submit = bench.pool.submit
+    told = bench.run(job_lines("1", "2"))
+    held.shutdown()
+    assert [type(each.error) for each in told if each.line.number == 2] == [type(None)] * 2
+    assert [type(each.error) for each in told if each.line.number == 1] == [OSError]
+
+
+def test_what_is_read_while_one_runs_alone_waits_for_it() -> None:
+    seen: list[bool] = []
+
+    def run(job: Job, attempt: Attempt) -> object:
+        if job.job_id == "1":
+            until(lambda: bool(bench.runner._ready) or "2" in bench.runs)
+            seen.append("2" in bench.runs)
+        return None
+
+    def slowly() -> Iterator[Line]:
+        first, second = job_lines("1", "2")
+        yield first
+        until(lambda: bench.runs == ["1"])
+        yield second
+
+    bench = Bench(run)
+    died_with(bench, "1")
+    bench.run(slowly())
+    assert (seen, bench.runs) == ([False], ["1", "2"])
+
+
+def test_so_many_of_them_that_nothing_else_has_room_run_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 2)
+    bench = Bench()
+    names = [str(number) for number in range(9)]
+    died_with(bench, *names[:8])
+    assert all(isinstance(outcome, Executed) for outcome in final(bench.run(job_lines(*names))).values())
+
+
+def test_one_of_them_that_fails_is_tried_again_alone() -> None:
+    bench = Bench(failing(OSError()))
+    died_with(bench, "1")
+    outcomes = final(bench.run(job_lines("1", "2")))
+    assert [type(outcomes[number]) for number in (1, 2)] == [Executed, Executed]
+
+
+def test_a_run_of_one_worker_takes_them_in_their_turn() -> None:
+    bench = Bench(workers=1)
+    died_with(bench, "1")
+    bench.run(job_lines("1", "2"))
+    assert bench.runs == ["1", "2"]
+
+
+def test_a_stop_leaves_what_waits_to_run_alone() -> None:
+    go = Event()
+    bench = Bench(lambda job, attempt: go.wait(10), workers=2)
+    died_with(bench, "1")
+    told: list[Told] = []
+    for each in bench.runner.run(iter(job_lines("1", "2"))):
+        told += [each] if each else []
+        if each is not None and each.outcome == Failed(Failure.NOT_ALONE):
+            bench.runner.stop()
+            go.set()
+    bench.pool.shutdown()
+    assert (final(told)[1], bench.runs) == (None, ["2"])
 
 
 @pytest.mark.parametrize("wrap", [lambda job: {"detail-type": "Job", "detail": job}, lambda job: job])

@@ -5,6 +5,8 @@ from typing import Final
 from tests.planted.bug import Near, simulated
 from tests.simulation.planted import LEASE, LIFE, POLL_WORKER, SERVICE, Bug
 
+RUNNER: Final = "entrypoints/cli/runner.py"
+_RUNNER: Final = "tests/entrypoints/test_runner.py"
 _ALONE: Final = "tests/adapters/sqs/polling/test_alone.py"
 _LEASE: Final = "tests/domain/test_lease.py"
 _RUNS: Final = "tests/domain/test_runs.py"
@@ -92,5 +94,9 @@ NEAR: Final = (
     Near(Bug("a stop waits for what is to run alone", POLL_WORKER, "            self._lanes = self._running\n            self._changed", "            self._changed"), (f"{_ALONE}::test_a_stop_gives_back_what_waits",)),
     Near(Bug("what is to run alone waits for as long as others run", POLL_WORKER, " or any(lane.is_over(now) for lane in waiting)", ""), (f"{_ALONE}::test_it_is_put_off_where_the_others_take_too_long",)),
     Near(Bug("what is to run alone waits for an attempt that does not end", POLL_WORKER, "any(lane.is_overdue for lane in self._running) or ", ""), (f"{_ALONE}::test_it_is_put_off_at_once_where_an_attempt_beside_it_does_not_end",)),
+    Near(Bug("a run runs beside others what a run died with", RUNNER, "is_alone = f\"line {task.line.number}\", task.is_alone or self.workers == 1", "is_alone = f\"line {task.line.number}\", True"), (f"{_RUNNER}::test_what_a_run_died_with_runs_alone_when_the_others_are_done",)),
+    Near(Bug("a run starts others beside what runs alone", RUNNER, " and not self._is_one_alone:", ":"), (f"{_RUNNER}::test_what_is_read_while_one_runs_alone_waits_for_it",)),
+    Near(Bug("a job that waits to run alone is told with another's error", RUNNER, "            if task.outcome != Failed(Failure.NOT_ALONE):  # which is no end, and leaves no trace\n", "            if True:\n"), (f"{_RUNNER}::test_what_waits_to_run_alone_is_told_without_the_error_of_another",)),
+    Near(Bug("a stop forgets what waits to run alone", RUNNER, "[*self._ready, *self._to_run_alone, ", "[*self._ready, "), (f"{_RUNNER}::test_a_stop_leaves_what_waits_to_run_alone",)),
     Near(Bug("what a worker died with runs beside others", SERVICE, "    return Failed(Failure.NOT_ALONE) if unended > 0 and not delivery.is_alone else None\n", "    return None\n"), (f"{_RUNS}::test_a_job_in_whose_life_a_worker_died_runs_alone",)),
 )  # fmt: skip

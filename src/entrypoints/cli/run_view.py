@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from domain.errors import text_of
-from domain.outcome import Deferred, Executed, Failed, Rejected, Skipped
+from domain.outcome import Deferred, Executed, Failed, Failure, Rejected, Skipped
 from entrypoints.cli.output import spinner, write
 from entrypoints.cli.runner import Told
 
@@ -116,6 +116,8 @@ def explained(told: Told, *, error_messages: bool) -> str:
             return f"waiting: another worker holds it until {until.astimezone():%H:%M:%S}"
         case Rejected(reason, detail, error_type):
             return ": ".join(filter(None, ("rejected", reason, detail, error_type)))
+        case Failed(Failure.NOT_ALONE):
+            return "waiting: an earlier run died with this job; it runs when the others are done, alone"
         case Failed(reason, error_type):
             ending = "" if told.is_final else ", trying again"
             return f"failed: {error_type or reason}{_place(told, error_messages=error_messages)}{ending}"

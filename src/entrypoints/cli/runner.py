@@ -2,6 +2,9 @@
 
 One thread decides. It reads an inbox, into which a reader puts lines and the workers put outcomes; everything that
 is held at once is bounded, however long the file.
+
+A job with which a run died may be what killed it. It runs when nothing else can, with nothing beside it: should it kill
+this run too, all other lines are done.
 """
 
 from collections import deque
@@ -59,6 +62,8 @@ class Task:
     outcome: Outcome | None = None
     error: BaseException | None = None
     said_waiting: bool = False
+    is_alone: bool = False
+    """Nothing runs beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +142,10 @@ class JobFileRunner:
     _delayed: list[tuple[datetime, int, Task]] = field(default_factory=list)
     _lanes: dict[JobKey, deque[Task]] = field(default_factory=dict)
     _running: int = 0
+    _is_one_alone: bool = False
     _delays: _Waiting = field(default_factory=_Waiting)
     _twins: _Waiting = field(default_factory=_Waiting)
+    _to_run_alone: list[Task] = field(default_factory=list)
     _ended: bool = False
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -170,7 +177,7 @@ class JobFileRunner:
 
     def _left(self) -> Iterator[Told]:
         """What was read and not finished."""
-        tasks = [*self._ready, *(task for _, _, task in sorted(self._delayed))]
+        tasks = [*self._ready, *self._to_run_alone, *(task for _, _, task in sorted(self._delayed))]
         for task in [*tasks, *(task for lane in self._lanes.values() for task in lane)]:
             yield Told(task.line, task.job.job_id, None, True)
         with suppress(Empty):
@@ -182,7 +189,7 @@ class JobFileRunner:
     def _is_over(self) -> bool:
         if self._running:
             return False
-        return self.stopped or (self._ended and not self._ready and not self._delayed)
+        return self.stopped or (self._ended and not (self._ready or self._delayed or self._to_run_alone))
 
     def _next_mail(self) -> _Mail | None:
         """The next letter; None when a delayed task is due, or nothing came for a while."""
@@ -200,6 +207,7 @@ class JobFileRunner:
                 yield from self._take(line)
             case Task():
                 self._running -= 1
+                self._is_one_alone = False
                 yield from self._settle(mail)
             case _Ended(error):
                 self._ended, self.unreadable = True, error
@@ -231,13 +239,19 @@ class JobFileRunner:
         return self.factory.waiting_job(partial(unwrap_line, line.text))
 
     def _start_due(self) -> None:
-        while not self.stopped and self._running < self.workers:
+        while not self.stopped and self._running < self.workers and not self._is_one_alone:
             if self._delayed and self._delayed[0][0] <= self.clock.now():
                 task = heappop(self._delayed)[2]
                 self._delays.remove(task)
                 self._start(task)
             elif self._ready and self._delays.has_room:
                 self._start(self._ready.popleft())
+            elif self._to_run_alone and not self._running:
+                # any of them: the one that kills is not to be the first each time
+                task = self._to_run_alone.pop(int(self.jitter() * len(self._to_run_alone)))
+                self._delays.remove(task)
+                self._is_one_alone = task.is_alone = True
+                self._start(task)
             else:
                 return
 
@@ -255,11 +269,13 @@ class JobFileRunner:
     def _work(self, task: Task) -> None:
         task.deliveries += 1
         try:
-            delivery = Delivery(task.deliveries, f"line {task.line.number}", counts_runs=False)
-            task.error, task.outcome = None, None
+            name, is_alone = f"line {task.line.number}", task.is_alone or self.workers == 1
+            delivery = Delivery(task.deliveries, name, counts_runs=False, is_alone=is_alone)
+            task.error, task.outcome, task.is_alone = None, None, False
             task.outcome = self.process(task.job, lease=self.lease, deadline=None, delivery=delivery)
-            trace = self.last_trace()
-            task.error = trace.error if trace else None
+            if task.outcome != Failed(Failure.NOT_ALONE):  # which is no end, and leaves no trace
+                trace = self.last_trace()
+                task.error = trace.error if trace else None
         except BaseException as error:  # an operation may raise what is no Exception: its lease lapses
             task.error, task.outcome = error, Failed(Failure.UNEXPECTED, type(error).__name__)
         self._inbox.put(task)
@@ -274,6 +290,11 @@ class JobFileRunner:
                 if not task.said_waiting:
                     task.said_waiting = True
                     yield self._told(task, outcome, is_final=False)
+            case Failed(Failure.NOT_ALONE):
+                task.deliveries -= 1
+                self._delays.add(task)
+                self._to_run_alone.append(task)
+                yield self._told(task, outcome, is_final=False)
             case Failed(Failure.LEASE_LOST | Failure.NOT_STARTED):
                 self._delay(task, self.clock.now() + ASK_AGAIN)
                 yield self._told(task, outcome, is_final=False)
