@@ -68,6 +68,7 @@ EXPECTED: Final = {
             "put off to run alone",
             "waited to run alone",
             "killed beside others",
+            "answered by a stranger",
         ),
         *("cut off from the store", "cut off from the queue", "clock set"),
         *("redriven", "redriven by force", "forgotten", "forgotten by force"),

@@ -1,7 +1,7 @@
 """The real store behind a simulated worker's port, and what the simulator does to it past the port."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -50,6 +50,22 @@ class Backend:
     """Delete a record past the port, as a table does when its time is over."""
 
     make_admin: Callable[[Clock], StoreAdmin]
+    divert: Callable[[bool], None] | None = field(default=None, kw_only=True)
+    """Where a client is below the store: whether its requests come to a stranger, who answers all and does nothing."""
+
+    def ask_stranger(self, name: str, do: Do) -> Any:
+        """What the store makes of a stranger's answer; where it has no client, what any store should. An empty answer
+        to `find` is none: by it nothing is decided.
+        """
+        if self.divert is None:
+            return None if name == "find" else StoreUnavailableError("no evidence")
+        self.divert(True)
+        try:
+            return do(self.store)
+        except Exception as error:
+            return error
+        finally:
+            self.divert(False)
 
     def land(self, process: Process, key: JobKey, asked_at: datetime, do: Do, seen: Seen) -> Any:
         """What the request of this process came to; an error is a result like any other."""

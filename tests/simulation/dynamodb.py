@@ -37,6 +37,11 @@ class DynamoDBDouble:
 
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
+        self.is_stranger = False
+        """Whether somebody else answers, who says 200 to everything."""
+
+    def divert(self, is_stranger: bool) -> None:
+        self.is_stranger = is_stranger
 
     def get_item(
         self,
@@ -46,6 +51,8 @@ class DynamoDBDouble:
         ConsistentRead: bool = False,  # noqa: N803
         ReturnConsumedCapacity: str = "NONE",  # noqa: N803
     ) -> dict[str, Any]:
+        if self.is_stranger:
+            return {}
         found = self.items.get(Key["id"]["S"])
         return _told(found, "Item", TableName, ReturnConsumedCapacity)
 
@@ -62,6 +69,8 @@ class DynamoDBDouble:
         ReturnValues: str = "NONE",  # noqa: N803
         ReturnConsumedCapacity: str = "NONE",  # noqa: N803
     ) -> dict[str, Any]:
+        if self.is_stranger:
+            return {}
         names, values = ExpressionAttributeNames, ExpressionAttributeValues
         self._validate(f"{UpdateExpression} {ConditionExpression}", names, values)
         key = Key["id"]["S"]
@@ -138,7 +147,8 @@ def dynamodb_backend(world: World, plan: Plan) -> Backend:
     def admin(clock: Clock) -> StoreAdmin:
         return DynamoDBStoreAdmin(layer, clock, retention)
 
-    return Backend(DynamoDBIdempotencyStore(layer, clock, retention), clock, retention, put, delete, admin)
+    store = DynamoDBIdempotencyStore(layer, clock, retention)
+    return Backend(store, clock, retention, put, delete, admin, divert=double.divert)
 
 
 def _told(item: Item | None, name: str, table: str, capacity: str) -> dict[str, Any]:

@@ -130,6 +130,9 @@ class Plan:
     real_pool: bool = False
     """Whether a sandbox runs its lanes in the real thread pool."""
 
+    strangers: int = 0
+    """The chance of an answer of somebody else in the store's place, who did nothing: HTTP 200, and no evidence."""
+
     commands: int = 0
     """How many operators forget or purge."""
 
@@ -166,6 +169,7 @@ _LEAST: Final[dict[str, Any]] = {
     "steps": 0,
     "pollers": 0,
     "parsing": 0,
+    "strangers": 0,
     "stale_reads": 0,
     "deletions": False,
     "probes": 0,
@@ -264,6 +268,7 @@ def _with_killer(planned: Plan) -> Plan:
         batch_size=5,
         crashes=0,
         suspensions=0,
+        strangers=chance.choice((0, 100)),
     )
 
 

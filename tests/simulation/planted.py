@@ -51,6 +51,7 @@ GROUP_COMMIT: Final = "adapters/sqlite/group_commit.py"
 SQLITE: Final = "adapters/sqlite/store.py"
 ROWS: Final = "adapters/sqlite/rows.py"
 EXPRESSIONS: Final = "adapters/powertools/expressions.py"
+LAYER: Final = "adapters/powertools/layer.py"
 DYNAMODB_RECORD: Final = "adapters/powertools/record.py"
 
 BUGS: Final = (
@@ -220,6 +221,8 @@ BUGS: Final = (
     Bug("DynamoDB: the same life goes on after the retention", EXPRESSIONS, "[\"#life = if_not_exists(#life, :one) + :one\", \"#unended = :one\"]", "[\"#life = if_not_exists(#life, :one)\", \"#unended = :one\"]", "dynamodb"),
     Bug("DynamoDB: a late claim takes the job that its owner gave back", EXPRESSIONS, "        lapsed = f\"{lapsed} AND {_NOT_RELEASED_BY}\"\n", "        pass\n", "dynamodb"),
     Bug("DynamoDB: a release is repeated by who did not release it", DYNAMODB_RECORD, "(self.owner, self.released_by, self.attempts", "(self.owner, other.owner, self.attempts", "dynamodb"),
+    Bug("DynamoDB: a claim that anybody answers has landed", LAYER, "        if \"Attributes\" not in answer and \"ConsumedCapacity\" in answer:\n", "        if \"Attributes\" not in answer:\n", "dynamodb"),
+    Bug("DynamoDB: a write that anybody answers has landed", LAYER, "        return self._of_key(record.idempotency_key, \"UpdateItem\", answer.get(\"Attributes\"))\n\n    def _asked", "        return self._item_to_data_record(answer[\"Attributes\"]) if \"Attributes\" in answer else record\n\n    def _asked", "dynamodb"),
     Bug("DynamoDB: a completion keeps the runs", EXPRESSIONS, "    write.removes = [\"#runs\", \"#unended\", \"#rejected_at\"]\n", "", "dynamodb"),
     Bug("SQLite: a completion whose answer was lost is refused", SQLITE, "            if unless(old, claim):\n                return\n", "", "sqlite"),
     Bug("SQLite: attempts that nobody ended are not stored", ROWS, "*(life.number, life.runs, life.unended, _number(life.rejected_at), record.released_by)", "*(life.number, life.runs, 0, _number(life.rejected_at), record.released_by)", "sqlite"),

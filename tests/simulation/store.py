@@ -153,7 +153,13 @@ class WorkerStore:
             self._land_later(lambda: self._land(name, key, do, check, asked_at))
             world.pause(2)
             raise StoreUnavailableError(f"{name}: timed out, and lands later")
-        result = self._land(name, key, do, check, asked_at)
+        if fault == "strange":
+            self.oracle.faults["answered by a stranger"] += 1
+            result = self.backend.ask_stranger(name, do)
+            if not (isinstance(result, StoreUnavailableError) or (name == "find" and result is None)):
+                self.oracle.fail(f"{name}: an answer without evidence was believed: {result}")
+        else:
+            result = self._land(name, key, do, check, asked_at)
         world.pause()
         self.crash_point()
         if fault == "lost":
@@ -183,7 +189,8 @@ class WorkerStore:
         drawn = world.chance.random() * 1000
         if not plan.hostile and name in ("complete", "renew"):  # or the window would open
             return "lost" if drawn < plan.lost else "ok"
-        for fault, chance in (("throttled", plan.throttled), ("lost", plan.lost), ("late", plan.late)):
+        faults = ("throttled", plan.throttled), ("lost", plan.lost), ("late", plan.late), ("strange", plan.strangers)
+        for fault, chance in faults:
             if drawn < chance:
                 return fault
             drawn -= chance
