@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from domain.job import Job
 from domain.operation import Operation, Operations
-from tests.support.aws import emulated
+from entrypoints.poll_worker import PollOptions, make_poll_worker
+from entrypoints.settings import Backend, Settings
+from tests.support.aws import TABLE, emulated
 from tests.support.cli import file_of, objects, onejob
 from tests.support.jobs import answer_ok
+from tests.support.polling import until
 from tests.support.sqs import Worker, record
 from tests.support.sqs_aws import Queues, make_queues
 from tests.support.worker import handler
@@ -122,3 +126,33 @@ def test_run_send_and_dlq_read_it_the_same_way(tmp_path: Path, monkeypatch: pyte
     queues.sqs.send_message(QueueUrl=queues.dead_letter_url, MessageBody=notification())
     (row,) = objects(onejob("dlq", "list", "--json", "--dead-letter-url", queues.dead_letter_url))
     assert (row["operation"], len(row["job_id"])) == ("import", 64)
+
+
+def test_a_poll_worker_runs_it_once_and_a_redrive_knows_its_record(
+    monkeypatch: pytest.MonkeyPatch, queues: Queues
+) -> None:
+    ran: list[str] = []
+    known = documented().wrapped(lambda _: lambda job, attempt: ran.append(job.job_id))
+    options = PollOptions(queue_url=queues.url, lease=timedelta(seconds=60), poll=timedelta())
+    dead = queues.dead_letter_url
+    settings = Settings(backend=Backend.DYNAMODB, table=TABLE, dead_letter_queue_url=dead, namespace="test")
+    parts = make_poll_worker(known, "default", options, settings)
+    queues.send(notification(), notification())
+    parts.worker.start()
+    try:
+        until(lambda: queues.counts() == (0, 0))
+    finally:
+        parts.worker.stop()
+        assert parts.worker.wait(timedelta(seconds=10)) == []
+        parts.close()
+    assert len(ran) == 1
+
+    monkeypatch.setattr("domain.business.OPERATIONS", known)
+    monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
+    queues.sqs.send_message(QueueUrl=dead, MessageBody=notification())
+    told = onejob(
+        *("dlq", "redrive", "--all", "--json", "--backend", "dynamodb", "--table", TABLE, "--namespace", "test"),
+        *("--queue-url", queues.url, "--dead-letter-url", dead),
+    )
+    (row,) = objects(told)
+    assert (row["job_id"], row["verdict"], row["sent"]) == (ran[0], "answered", True)
