@@ -21,6 +21,7 @@ from adapters.interrupts import marked_interrupts
 from domain.operation import Operations
 from entrypoints.container import Container
 from entrypoints.edge import by_type_and_place
+from entrypoints.registered import registered_operations
 from entrypoints.sqs_worker import Context
 from entrypoints.startup import handler_on_demand
 
@@ -114,11 +115,9 @@ def _openapi() -> str:
     return dumps(document())
 
 
-def _of_business() -> Handler:
-    from domain.business import OPERATIONS
-
-    return make_handler(OPERATIONS)
+def _of_registered() -> Handler:
+    return make_handler(registered_operations())
 
 
 def __getattr__(name: str) -> Handler:
-    return handler_on_demand(globals(), name, _of_business)
+    return handler_on_demand(globals(), name, _of_registered)

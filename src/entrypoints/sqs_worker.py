@@ -9,6 +9,7 @@ from adapters.sqs.message import NotAnSqsBatchError, read_event
 from domain.operation import Operations
 from entrypoints.container import Container
 from entrypoints.edge import by_type_and_place
+from entrypoints.registered import registered_operations
 from entrypoints.startup import handler_on_demand
 
 
@@ -42,11 +43,9 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
     return by_type_and_place(handle, known=(NotAnSqsBatchError,), texts=parts.settings().log_error_messages)
 
 
-def _of_business() -> Handler:
-    from domain.business import OPERATIONS
-
-    return make_handler(OPERATIONS)
+def _of_registered() -> Handler:
+    return make_handler(registered_operations())
 
 
 def __getattr__(name: str) -> Handler:
-    return handler_on_demand(globals(), name, _of_business)
+    return handler_on_demand(globals(), name, _of_registered)

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from domain.attempt import Attempt
-from domain.business import OPERATIONS, run_business_operation
 from domain.errors import text_of
 from domain.job import Job
 from domain.operation import Operation, Operations
@@ -83,13 +82,6 @@ def test_each_function_can_be_wrapped_and_names_and_volatile_members_stay() -> N
     assert (pay.name, pay.volatile) == ("pay", frozenset({"sent"}))
     assert other.run(job(), ATTEMPT) == ("wrapped", 2)
     assert wrapped.find("refund") is None
-
-
-def test_the_default_operation_answers_with_job_and_execution() -> None:
-    default = OPERATIONS.find("default")
-    assert default is not None
-    assert default.run is run_business_operation
-    assert default.run(job("job-001"), ATTEMPT) == {"job_id": "job-001", "execution_id": "run-1"}
 
 
 def test_an_effect_key_names_the_job_and_the_step_and_fits_a_payment_provider() -> None:

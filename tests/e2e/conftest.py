@@ -14,7 +14,7 @@ from entrypoints.emulator.launcher import emulator
 from tests.support.deployed import Watched
 from tests.support.project import copied_project
 
-BUSINESS = Path(__file__).with_name("business.py")
+OPERATIONS = Path(__file__).with_name("operations.py")
 SMALL = {"timeout": "6", "margin": "3", "grace": "0", "http": "true"}
 """The least that is allowed: the visibility timeout is then 36 s."""
 
@@ -40,7 +40,7 @@ class Deployed:
 
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    project = copied_project(tmp_path_factory.mktemp("project"), BUSINESS)
+    project = copied_project(tmp_path_factory.mktemp("project"), OPERATIONS)
     with emulator() as aws:
         deployment = Deployment(aws, tmp_path_factory.mktemp("cdk"), project)
         deployment.bootstrap()

@@ -10,7 +10,7 @@ import trustme
 from entrypoints.emulator.deployment import Deployment
 from entrypoints.emulator.launcher import Tls, emulator
 from infra.permissions import TABLE_ACTIONS
-from tests.e2e.conftest import BUSINESS, SMALL
+from tests.e2e.conftest import OPERATIONS, SMALL
 from tests.support.deployed import Watched
 from tests.support.project import copied_project
 
@@ -28,7 +28,7 @@ def certified(folder: Path) -> Tls:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    project = copied_project(tmp_path_factory.mktemp("project"), BUSINESS)
+    project = copied_project(tmp_path_factory.mktemp("project"), OPERATIONS)
     with emulator(certified(tmp_path_factory.mktemp("tls")), AUTH="true") as aws:
         deployment = Deployment(aws, tmp_path_factory.mktemp("cdk"), project)
         deployment.bootstrap()

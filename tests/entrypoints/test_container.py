@@ -332,7 +332,7 @@ def loaded(*names: str) -> str:
 
 def test_importing_the_worker_builds_nothing() -> None:
     code = "import entrypoints.sqs_worker as worker; print('handler' in vars(worker))"
-    done = start(code + loaded("boto3", "botocore", "aws_lambda_powertools", "domain.business"))
+    done = start(code + loaded("boto3", "botocore", "aws_lambda_powertools", "operations"))
     assert (done.stdout, done.stderr) == ("False\n[]\n", "")
 
 

@@ -66,7 +66,7 @@ def run_by_demo(monkeypatch: pytest.MonkeyPatch) -> Callable[[OperationFunction]
     """`onejob demo --json` with another operation than the user's."""
 
     def run(operation: OperationFunction) -> Result:
-        monkeypatch.setattr("domain.business.OPERATIONS", operations(operation))
+        monkeypatch.setattr("operations.OPERATIONS", operations(operation))
         return onejob("demo", "--json")
 
     return run
@@ -129,7 +129,7 @@ def test_an_operation_that_fails_is_told_and_exits_with_1(
 
 
 def test_the_story_of_an_operation_that_fails_exits_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domain.business.OPERATIONS", operations(out_of_stock))
+    monkeypatch.setattr("operations.OPERATIONS", operations(out_of_stock))
     result = onejob("demo")
     assert result.exit_code == 1
     assert "job_failed" in result.stdout
@@ -220,12 +220,12 @@ def test_stopping_it_leaves_nothing_running(
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_operation_that_still_runs_does_not_keep_it(stop: int, code: int, tmp_path: Path) -> None:
     endless = f"""
-import threading, pathlib, domain.business
+import threading, pathlib, operations
 from domain.operation import Operation, Operations
 def run(job, attempt):
     pathlib.Path({str(tmp_path / "runs")!r}).touch()
     threading.Event().wait()
-domain.business.OPERATIONS = Operations(Operation("default", run))
+operations.OPERATIONS = Operations(Operation("default", run))
 from entrypoints.cli.app import main
 main()
 """

@@ -65,7 +65,8 @@ def mute(job, attempt):
     raise Silent
 
 def wander(job, attempt):
-    ok(job, attempt) if os.path.exists("mine.py") else open(HOME + "/effects", "a").write(job.job_id + "\\n")
+    with open(HOME + "/effects", "a") as file:
+        file.write(f"{job.job_id}\\n")
     os.chdir("/")
 
 HOME = os.getcwd()
@@ -276,7 +277,7 @@ def test_a_function_may_lie_deeper_in_its_module() -> None:
 @pytest.mark.parametrize(
     ("operation", "name", "told"),
     [
-        ("nothing", None, "--operation nothing: not registered in domain/business.py"),
+        ("nothing", None, "--operation nothing: not in OPERATIONS of operations"),
         ("nowhere:f", None, "--operation nowhere:f: ModuleNotFoundError"),
         ("mine:nothing", None, "--operation mine:nothing: AttributeError"),
         ("mine:", None, "--operation mine:: AttributeError"),

@@ -140,12 +140,12 @@ def test_it_is_built_once(tmp_path: Path) -> None:
 def test_another_architecture_source_or_dependency_is_another_bundle(tmp_path: Path, arm: Bundle, x86: Bundle) -> None:
     assert content(arm) != content(x86)
     project = copied_project(tmp_path)
-    business = project / "src" / "domain" / "business.py"
-    business.write_text(business.read_text() + "\n# changed\n")
+    edited = project / "src" / "operations" / "example.py"
+    edited.write_text(edited.read_text() + "\n# changed\n")
     changed = build(Architecture.ARM64, project)
     assert changed.folder.name != arm.folder.name
     assert content(changed).keys() == content(arm).keys()
-    assert content(changed)["domain/business.py"].endswith(b"# changed\n")
+    assert content(changed)["operations/example.py"].endswith(b"# changed\n")
 
     settings = project / "pyproject.toml"
     settings.write_text(settings.read_text().replace('    "boto3>=', '    "typing-inspection",\n    "boto3>=', 1))
@@ -162,8 +162,8 @@ def test_the_zip_holds_the_same_files(arm: Bundle) -> None:
 
 def test_what_cannot_be_built_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     project = copied_project(tmp_path)
-    (project / "src" / "domain" / "business.py").write_text("def broken(:\n")
-    with pytest.raises(BundleError, match=r"(?s)cannot be compiled.*business\.py"):
+    (project / "src" / "operations" / "example.py").write_text("def broken(:\n")
+    with pytest.raises(BundleError, match=r"(?s)cannot be compiled.*example\.py"):
         build(Architecture.ARM64, project)
     assert list((project / "build").iterdir()) == []
     (project / "uv.lock").unlink()

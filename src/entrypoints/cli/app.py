@@ -74,7 +74,7 @@ def demo(
     and has the real Lambda handler work them off. Everything that was
     started is stopped again, on Ctrl-C too.
 
-    It runs the operations registered in src/domain/business.py, as the
+    It runs the operations registered in src/operations/__init__.py, as the
     deployed worker would.
 
     Exit status: 0 if what it shows is so; 1 if not, or if the emulator
@@ -111,7 +111,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
-            help="An operation registered in domain/business.py (default: the one named default), or any "
+            help="An operation of OPERATIONS in src/operations (default: the one named default), or any "
             "function(job, attempt) or Operation as package.module:NAME; the current folder is searched last.",
         ),
     ] = None,

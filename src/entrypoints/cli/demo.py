@@ -117,7 +117,7 @@ def _work_off(
 ) -> list[dict[str, Any]]:
     """What Lambda's event source mapping does: receive, call the handler, delete what is done. The handler's logs."""
     from adapters.sqs.received import lambda_event
-    from domain.business import OPERATIONS
+    from entrypoints.registered import registered_operations
     from entrypoints.sqs_worker import make_handler
 
     worker = {
@@ -131,7 +131,7 @@ def _work_off(
         raise EmulatorError(f"the emulator delivered no message within {RECEIVE_WITHIN_SECONDS} s")
     received.sort(key=lambda message: sent.index(message["MessageId"]))
     with only_environment(aws.environment() | worker), _captured_lines() as lines:
-        answer = make_handler(OPERATIONS)(lambda_event(received, arn), _Context())
+        answer = make_handler(registered_operations())(lambda_event(received, arn), _Context())
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     for message in received:
         if message["MessageId"] not in failed:

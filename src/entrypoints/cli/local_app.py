@@ -30,7 +30,7 @@ def up(
     """Deploy the stack on an AWS emulator that stays, and print how to use it.
 
     The first time starts the emulator; again deploys what has changed, say
-    in src/domain/business.py. Needs the CDK command line, which npx takes
+    in src/operations/__init__.py. Needs the CDK command line, which npx takes
     from the npm registry, and Node, which `uv sync` brings.
 
     For quick trials the function's timeout is 10 s here, its margin 3 s and

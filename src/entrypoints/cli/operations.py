@@ -9,28 +9,28 @@ from typing import Any, cast
 from domain.identity import NAME
 from domain.operation import DEFAULT_OPERATION, FromBody, Operation, OperationFunction, Operations
 from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.registered import operations_module, registered_operations
 
 
 def chosen_operations(operation: str | None, name: str | None) -> tuple[Operations, str]:
     """The operations to run, and the one that is meant by lines that name none. Raises `UnusableOptionError`."""
-    from domain.business import OPERATIONS
-
+    known = registered_operations()
     if operation is not None and ":" in operation:
         found = _imported(operation)
         if isinstance(found, Operation):
-            return _under_a_name(found, name or found.name, OPERATIONS.from_body)
+            return _under_a_name(found, name or found.name, known.from_body)
         named = name or operation.rpartition(":")[2].rpartition(".")[2]
-        return _under_a_name(found, named, OPERATIONS.from_body)
-    registered = operation or DEFAULT_OPERATION
-    known = OPERATIONS.find(registered)
-    if known is None:
+        return _under_a_name(found, named, known.from_body)
+    chosen = operation or DEFAULT_OPERATION
+    registered = known.find(chosen)
+    if registered is None:
         raise UnusableOptionError(
-            f"--operation {registered}: not registered in domain/business.py; "
+            f"--operation {chosen}: not in OPERATIONS of {operations_module()} (ONEJOB_OPERATIONS names the module); "
             "a function of yours is named package.module:function"
         )
     if name is None:
-        return OPERATIONS, registered
-    return _under_a_name(known, name, OPERATIONS.from_body)
+        return known, chosen
+    return _under_a_name(registered, name, known.from_body)
 
 
 def _under_a_name(

@@ -17,6 +17,7 @@ from entrypoints.cli.progress import Ticker
 from entrypoints.cli.run_view import say
 from entrypoints.cli.send import Checked, Groups, Sending, check, ranges, send
 from entrypoints.cli.tables import print_line, print_object
+from entrypoints.registered import registered_operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +54,10 @@ def send_file(options: SendOptions) -> int:
 
 def _check(options: SendOptions, spool: IO[bytes], *, fifo: bool) -> Checked:
     with standard_input_withheld(options.file):  # a module of the user's
-        from domain.business import OPERATIONS
-
+        operations = registered_operations()
     return check(
         options.file,
-        JobFactory(checked_namespace(options.namespace), OPERATIONS),
+        JobFactory(checked_namespace(options.namespace), operations),
         spool,
         fifo=fifo,
         groups=Groups(options.group_id, options.group_per_job),

@@ -15,7 +15,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
-            help="The operation of requests that name none: one registered in domain/business.py (default: the one "
+            help="The operation of requests that name none: one of OPERATIONS in src/operations (default: the one "
             "named default), or any function(job, attempt) or Operation as package.module:NAME.",
         ),
     ] = None,

@@ -10,6 +10,7 @@ from domain.job_factory import JobFactory
 from domain.operation import DEFAULT_OPERATION, Operations
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.run_view import say
+from entrypoints.registered import registered_operations
 
 BY_SQS = "moved by SQS"
 """In place of a reason where the worker left none: it was received too often without an answer."""
@@ -85,15 +86,14 @@ class Wanted:
 
 def _operations(options: LetterOptions) -> tuple[Operations, str, str | None]:
     """The operations, the one of letters that name none, and the one that is asked for."""
-    from domain.business import OPERATIONS
-
+    registered = registered_operations()
     operation, name = options.operation, options.name
     if operation is not None and (name is not None or ":" in operation):
         operations, default = chosen_operations(operation, name)
         return operations, default, default
-    if name is not None and OPERATIONS.find(name) is None:
+    if name is not None and registered.find(name) is None:
         return *chosen_operations(None, name), None
-    return OPERATIONS, name or DEFAULT_OPERATION, None if operation is None else clean_name(operation, "operation")
+    return registered, name or DEFAULT_OPERATION, None if operation is None else clean_name(operation, "operation")
 
 
 def label(letter: Letter) -> str:

@@ -19,7 +19,7 @@ def work(
         str | None,
         typer.Option(
             metavar="NAME|MODULE:FUNCTION",
-            help="An operation registered in domain/business.py (default: all of them, and the one named default for "
+            help="An operation of OPERATIONS in src/operations (default: all of them, and the one named default for "
             "messages that name none), or any function(job, attempt) or Operation as package.module:NAME.",
         ),
     ] = None,

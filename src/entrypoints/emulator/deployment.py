@@ -52,7 +52,7 @@ class DeployedWorker:
 class Deployment:
     """CDK on an emulator. `scratch` takes what the CLI writes: its caches, the cloud assembly, the outputs.
 
-    `project` is the one whose stack it is: this one, or a copy with a `src/domain/business.py` of its own.
+    `project` is the one whose stack it is: this one, or a copy with a `src/operations/__init__.py` of its own.
     Every method raises `EmulatorError`.
     """
 

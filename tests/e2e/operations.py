@@ -1,4 +1,4 @@
-"""Stands in the place of `src/domain/business.py` in the deployed project: operations that behave and misbehave."""
+"""Stands in the place of `src/operations/__init__.py` in the deployed project: operations that behave and misbehave."""
 
 from threading import Event
 

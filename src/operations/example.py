@@ -1,8 +1,7 @@
-"""Your code: the one file of the project that a user edits."""
+"""The operation of jobs that name none: replace it with yours."""
 
 from domain.attempt import Attempt
 from domain.job import Job
-from domain.operation import DEFAULT_OPERATION, Operation, Operations
 
 
 def run_business_operation(job: Job, attempt: Attempt) -> object:
@@ -11,6 +10,3 @@ def run_business_operation(job: Job, attempt: Attempt) -> object:
     Raise `PermanentError` before any effect for what no retry can mend; any other exception is tried again.
     """
     return {"job_id": job.job_id, "execution_id": attempt.execution_id}
-
-
-OPERATIONS = Operations(Operation(DEFAULT_OPERATION, run_business_operation))
