@@ -119,3 +119,10 @@ def test_their_from_body_reads_what_is_sent(repository: Path, monkeypatch: pytes
     (repository / "jobs.jsonl").write_text('{"id":"1"}\n')
     sent = onejob("send", "jobs.jsonl", "--queue-url", "http://localhost/1/jobs", "--dry-run", "--json")
     assert (sent.exit_code, objects(sent)[-1]["jobs"]) == (0, 1)
+
+
+def test_without_its_library_the_command_says_what_to_add(repository: Path) -> None:
+    done = run("import sys; sys.modules['typer'] = None; from entrypoints.cli.start import main; main()", repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "onejob: typer is not installed" in done.stderr
+    assert "uv add 'onejob[cli]'" in done.stderr
