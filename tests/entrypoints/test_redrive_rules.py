@@ -17,8 +17,8 @@ from adapters.sqs.notes import ATTRIBUTE, Notes
 from domain.answer import Answer
 from domain.life import Life
 from domain.record import RELEASED, Record, Status
+from domain.redrive import Decision, Verdict, decide
 from entrypoints.cli.dlq_redrive import Redriver
-from entrypoints.cli.redrive_rules import Decision, Verdict, decide
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.notes import NOTES
@@ -61,7 +61,7 @@ def letter(age: timedelta, buried: timedelta = timedelta(0), *, is_signed: bool 
 
 
 def decided(found: Letter, record: Record | None, *, force: bool) -> Decision:
-    return decide(found, JOB, record, now=NOW, retention=RETENTION, force=force)
+    return decide(JOB, record, first_sent=found.first_sent, now=NOW, retention=RETENTION, force=force)
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
@@ -79,7 +79,9 @@ def test_a_letter_that_is_not_stale_keeps_its_age(record: Record | None, force: 
 
 
 def test_a_letter_is_as_old_as_the_first_message_of_its_job() -> None:
-    assert decided(letter(40 * DAY, buried=DAY), None, force=False).verdict is Verdict.STALE
+    with redriver(force=False) as (made, sender):
+        told = made.take(letter(40 * DAY, buried=DAY), JOB)
+    assert (told["verdict"], sender.sent) == (Verdict.STALE, [])
 
 
 def test_an_age_that_a_message_claims_makes_no_letter_stale() -> None:

@@ -20,17 +20,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from adapters.job_lines import Line
+from adapters.files.lines import Line
+from adapters.files.runner import Told
+from adapters.files.traces import LastTraces
 from domain.operation import Operations
 from domain.outcome import Rejected
 from entrypoints.cli.app import app
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
-from entrypoints.cli.run import LastTraces
+from entrypoints.cli.output import printable
 from entrypoints.cli.run import _container as run_container
 from entrypoints.cli.run_options import RunOptions
-from entrypoints.cli.run_view import Tally, printable
-from entrypoints.cli.runner import Told
+from entrypoints.cli.run_view import Tally
 from entrypoints.emulator.launcher import only_environment
 from entrypoints.settings import Backend
 from tests.support.disks import grow, make_read_only, small_disk
@@ -117,7 +118,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder, with operations of their own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(milliseconds=1))
+    monkeypatch.setattr("adapters.files.runner.FIRST_BACKOFF", timedelta(milliseconds=1))
     (tmp_path / "mine.py").write_text(OPERATIONS)
     sys.modules.pop("mine", None)
     return tmp_path

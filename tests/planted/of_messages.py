@@ -15,7 +15,7 @@ CALLER: Final = "adapters/http/caller.py"
 QUEUE_URL: Final = "adapters/sqs/queue_url.py"
 WANTED: Final = "entrypoints/cli/wanted.py"
 REDRIVE: Final = "adapters/sqs/redrive.py"
-RULES: Final = "entrypoints/cli/redrive_rules.py"
+RULES: Final = "domain/redrive.py"
 DLQ_REDRIVE: Final = "entrypoints/cli/dlq_redrive.py"
 SENDER: Final = "adapters/sqs/sender.py"
 JOB_FACTORY: Final = "domain/job_factory.py"
@@ -77,8 +77,8 @@ NEAR: Final = (
     Near(Bug("a forced letter of a finished job keeps its age", RULES, "    if force:\n        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)\n", "    if force:\n        return Decision(Verdict.RUNS, forget=True)\n"), (_STALE,)),
     Near(Bug("a forced letter of another payload keeps its age", RULES, "            return Decision(Verdict.MISMATCH, send=False)\n        return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)\n", "            return Decision(Verdict.MISMATCH, send=False)\n        return Decision(Verdict.RUNS, forget=True)\n"), (_STALE,)),
     Near(Bug("every letter without a record loses its age", RULES, "        return Decision(Verdict.RUNS, forget_age=is_stale)\n    is_live", "        return Decision(Verdict.RUNS, forget_age=True)\n    is_live"), (_YOUNG,)),
-    Near(Bug("whatever is forced loses its age", RULES, "    is_stale = sent is not None and now - sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n", "    is_stale = sent is not None and now - sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n    is_stale = force\n"), (_YOUNG,)),
-    Near(Bug("a letter is stale by the time of its own message", RULES, "    sent = letter.first_sent\n", "    sent = letter.message.sent_at\n"), (f"{_RULES}::test_a_letter_is_as_old_as_the_first_message_of_its_job",)),
+    Near(Bug("whatever is forced loses its age", RULES, "    is_stale = first_sent is not None and now - first_sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n", "    is_stale = first_sent is not None and now - first_sent > retention\n    if is_stale and not force:\n        return Decision(Verdict.STALE, send=False)\n    is_stale = force\n"), (_YOUNG,)),
+    Near(Bug("a letter is stale by the time of its own message", DLQ_REDRIVE, "first_sent=letter.first_sent, now", "first_sent=letter.message.sent_at, now"), (f"{_RULES}::test_a_letter_is_as_old_as_the_first_message_of_its_job",)),
     Near(Bug("payloads of two schemes are another payload", RULES, "comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint", "record.fingerprint not in (None, job.fingerprint)"), (f"{_RULES}::test_payloads_that_cannot_be_compared_are_no_mismatch",)),
     Near(Bug("an age stays in the note that is written anew", REDRIVE, "if name != \"first_sent\"}", "if name != \"sent\"}"), (_FORGOTTEN,)),
     Near(Bug("a claim stays where the age does not fit", REDRIVE, "for name, value in letter.attributes.items() if name != ATTRIBUTE}", "for name, value in letter.attributes.items()}"), ("tests/adapters/sqs/test_redrive_size.py::test_a_claim_gives_way_to_an_age_and_is_left_out_where_that_does_not_fit",)),

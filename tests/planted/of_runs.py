@@ -5,8 +5,8 @@ from typing import Final
 from tests.planted.bug import Near, simulated
 from tests.simulation.planted import LEASE, LIFE, POLL_WORKER, SERVICE, Bug
 
-RUNNER: Final = "entrypoints/cli/runner.py"
-_RUNNER: Final = "tests/entrypoints/test_runner.py"
+RUNNER: Final = "adapters/files/runner.py"
+_RUNNER: Final = "tests/adapters/files/test_runner.py"
 _ALONE: Final = "tests/adapters/sqs/polling/test_alone.py"
 _LEASE: Final = "tests/domain/test_lease.py"
 _RUNS: Final = "tests/domain/test_runs.py"

@@ -15,8 +15,8 @@ from domain.errors import StoreUnavailableError
 from domain.job import Job
 from entrypoints.cli.ending import checked_namespace, checked_url
 from entrypoints.cli.options import DEFAULT_NAMESPACE
+from entrypoints.cli.output import say
 from entrypoints.cli.records import RecordsOptions, open_records
-from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import ago, iso, print_line, print_object, print_table
 from entrypoints.cli.wanted import BY_SQS, LONGEST_CLAIM, LetterOptions, Wanted, claims, counted
 from entrypoints.settings import SettingError

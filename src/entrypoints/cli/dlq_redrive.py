@@ -18,6 +18,7 @@ from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableEr
 from domain.identity import JobKey, comparable
 from domain.job import Job
 from domain.record import Record
+from domain.redrive import Decision, Verdict, decide
 from entrypoints.cli.aws import AWS_ERRORS, check_place, explained
 from entrypoints.cli.dlq_list import (
     claim_of,
@@ -32,7 +33,6 @@ from entrypoints.cli.ending import FOUND, checked_url
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, audit, open_records
-from entrypoints.cli.redrive_rules import Decision, Verdict, decide
 from entrypoints.cli.tables import print_line, print_object, print_table
 from entrypoints.cli.wanted import LetterOptions, Wanted, counted, plural
 
@@ -147,7 +147,7 @@ class Redriver:
             return Decision(Verdict.CAME_BACK, send=False)
         now, retention = self.records.clock.now(), self.records.settings.retention
         force = self.options.force and (job is None or job.key not in self.sent_jobs)
-        decision = decide(letter, job, record, now=now, retention=retention, force=force)
+        decision = decide(job, record, first_sent=letter.first_sent, now=now, retention=retention, force=force)
         if job is None or job.key not in self.sent_jobs or decision.verdict not in (Verdict.RUNS, Verdict.WAITS):
             return decision
         sent = self.sent_jobs[job.key]

@@ -16,8 +16,8 @@ from entrypoints.cli.doctor_function import FunctionCheck
 from entrypoints.cli.doctor_queue import QueueCheck, Reader, url_of
 from entrypoints.cli.doctor_table import table_findings
 from entrypoints.cli.finding import Finding, Level, ask, fail, ok
+from entrypoints.cli.output import printable
 from entrypoints.cli.records import RecordsOptions, open_records
-from entrypoints.cli.run_view import printable
 from entrypoints.cli.tables import print_object
 from entrypoints.settings import Backend, SettingError, Settings
 

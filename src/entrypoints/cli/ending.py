@@ -10,14 +10,14 @@ from typing import Final
 import typer
 from botocore.exceptions import BotoCoreError
 
-from adapters.job_lines import UnreadableFileError
+from adapters.files.lines import UnreadableFileError
 from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.ports import QueueUnavailableError
 from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.identity import NAME
 from entrypoints.cli.aws import AWS_ERRORS, explained, is_no_url, is_setting
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
-from entrypoints.cli.run_view import say
+from entrypoints.cli.output import say
 from entrypoints.settings import SettingError
 
 FOUND: Final = 1

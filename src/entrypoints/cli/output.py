@@ -38,6 +38,16 @@ def write(stream: Writable | None, text: str) -> None:
     stream.flush()
 
 
+def printable(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    write(sys.stderr, f"{printable(text)}\n")
+
+
 def is_terminal(stream: Writable | None) -> bool:
     """Whether somebody watches it."""
     return stream is not None and stream.isatty()

@@ -7,8 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from entrypoints.cli.output import is_terminal, spinner
-from entrypoints.cli.run_view import say
+from entrypoints.cli.output import is_terminal, say, spinner
 
 EVERY_SECONDS: Final = 5.0
 

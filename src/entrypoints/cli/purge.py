@@ -8,9 +8,9 @@ from typing import Final
 
 from adapters.system import jitter
 from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.output import say
 from entrypoints.cli.progress import Ticker
 from entrypoints.cli.records import Records, RecordsOptions, open_records
-from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import print_line, print_object
 from entrypoints.purging import Purge
 

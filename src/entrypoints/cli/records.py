@@ -22,7 +22,7 @@ from domain.ports.store_admin import StoreAdmin
 from domain.record import ClaimAnswer, Record
 from domain.shared_secret import SharedSecret
 from entrypoints.cli.aws import Aws, explained, is_no_url
-from entrypoints.cli.run_view import say
+from entrypoints.cli.output import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError, Settings

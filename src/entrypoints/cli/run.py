@@ -6,29 +6,28 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from threading import local
 from typing import Final
 
+from adapters.files.lines import JobLines, UnreadableFileError, open_jobs
+from adapters.files.runner import JobFileRunner, Told
+from adapters.files.traces import LastTraces
 from adapters.forks import handling
-from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.sqlite.database import UnusableDatabaseError
+from adapters.sqs.envelope import unwrap_line
 from adapters.standard_input import standard_input_withheld
 from adapters.threads.pool import ThreadPool
 from domain.errors import text_of
 from domain.identity import NAME
-from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.outcome import Executed, Skipped
-from domain.ports.events import Trace
-from domain.record import Claim
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
+from entrypoints.cli.output import say
 from entrypoints.cli.run_failed import FailedLines
 from entrypoints.cli.run_options import RunOptions
-from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View, say
-from entrypoints.cli.runner import JobFileRunner, Told
+from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError, Settings
 
@@ -64,6 +63,7 @@ def run_file(options: RunOptions) -> int:
             failed = FailedLines(stack, options, jobs)  # last: what it held is gone from here on
             runner = JobFileRunner(
                 factory=JobFactory(options.namespace, operations, default_operation),
+                read=unwrap_line,
                 process=container.service().process,
                 submit=pool.submit,
                 last_trace=events.last,
@@ -156,30 +156,6 @@ class Run:
             say(f"onejob run: stopped: {self.trouble}; run the same command again to go on")
         with suppress(OSError, ValueError):  # or the interpreter would complain of it at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-
-
-class LastTraces:
-    """`JobEvents` for one machine: each thread remembers what it was told last, for the line that it works on."""
-
-    def __init__(self) -> None:
-        self._of_thread = local()
-
-    def finished(self, trace: Trace) -> None:
-        self._of_thread.trace = trace
-
-    def last(self) -> Trace | None:
-        """What this thread was told last."""
-        trace: Trace | None = getattr(self._of_thread, "trace", None)
-        return trace
-
-    def fingerprint_unverified(self, job: Job) -> None:
-        pass
-
-    def release_failed(self, job: Job, error: Exception) -> None:
-        pass
-
-    def overdue(self, job: Job, claim: Claim) -> None:
-        pass
 
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:

@@ -5,10 +5,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from stat import S_ISREG
 
-from adapters.job_lines import JobLines
+from adapters.files.lines import JobLines
+from adapters.files.runner import Told
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.run_options import RunOptions
-from entrypoints.cli.runner import Told
 from entrypoints.private_files import Replacement
 
 

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from adapters.files.runner import Told
 from domain.errors import text_of
 from domain.outcome import Deferred, Executed, Failed, Failure, Rejected, Skipped
-from entrypoints.cli.output import spinner, write
-from entrypoints.cli.runner import Told
+from entrypoints.cli.output import printable, say, spinner, write
 
 EVERY_SECONDS: Final = 5.0
 REFRESH_SECONDS: Final = 0.1
@@ -133,11 +133,6 @@ def _place(told: Told, *, error_messages: bool) -> str:
     return f"{place}: {text_of(told.error)}" if error_messages else place
 
 
-def printable(text: str) -> str:
-    """The text without what a terminal would obey."""
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
 def line_of(told: Told, *, error_messages: bool) -> str:
     """One line for people."""
     job = "" if told.job_id is None else f"  {told.job_id}"
@@ -147,11 +142,6 @@ def line_of(told: Told, *, error_messages: bool) -> str:
 def is_worth_a_line(told: Told) -> bool:
     """Whatever did not simply execute."""
     return not isinstance(told.outcome, Executed) or told.outcome.answer.omitted is not None
-
-
-def say(text: str) -> None:
-    """A line on standard error."""
-    write(sys.stderr, f"{printable(text)}\n")
 
 
 class JsonView:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import IO, Final
 
-from adapters.job_lines import Line, open_jobs
+from adapters.files.lines import Line, open_jobs
 from adapters.sqs.dead_letter import is_legal
 from adapters.sqs.envelope import unwrap_line
 from adapters.sqs.job_size import check_job_size

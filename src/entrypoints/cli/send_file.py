@@ -13,8 +13,8 @@ from domain.job_factory import JobFactory
 from entrypoints.cli.aws import AWS_ERRORS, Aws, explained
 from entrypoints.cli.ending import FOUND, INTERRUPTED, checked_namespace, checked_url
 from entrypoints.cli.errors import UnusableOptionError
+from entrypoints.cli.output import say
 from entrypoints.cli.progress import Ticker
-from entrypoints.cli.run_view import say
 from entrypoints.cli.send import Checked, Groups, Sending, check, ranges, send
 from entrypoints.cli.tables import print_line, print_object
 from entrypoints.registered import registered_operations

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from entrypoints.cli.output import is_terminal, write
-from entrypoints.cli.run_view import printable
+from entrypoints.cli.output import is_terminal, printable, write
 
 WIDEST_COLUMN: Final = 300
 """Outside a terminal. A longer cell is whole and moves its own line on: padding every line to it would cost their

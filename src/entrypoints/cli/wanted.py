@@ -9,7 +9,7 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import DEFAULT_OPERATION, Operations
 from entrypoints.cli.operations import chosen_operations
-from entrypoints.cli.run_view import say
+from entrypoints.cli.output import say
 from entrypoints.registered import registered_operations
 
 BY_SQS = "moved by SQS"

@@ -23,7 +23,7 @@ from domain.errors import text_of
 from entrypoints.cli.aws import is_no_url
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
-from entrypoints.cli.run_view import say
+from entrypoints.cli.output import say
 from entrypoints.health import health_server
 from entrypoints.poll_worker import ANSWER_SECONDS, Parts, PollOptions, make_poll_worker
 from entrypoints.settings import QUEUE_URL, Backend, SettingError, Settings

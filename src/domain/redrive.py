@@ -1,4 +1,4 @@
-"""What a redrive may do with a letter: the rule, from the letter and the record of its job.
+"""What a redrive may do with a dead letter: the rule, from its job, its age and the record.
 
     seen                                      without --force           with --force
     ----------------------------------------------------------------------------------------------
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from adapters.sqs.letters import Letter
 from domain.identity import comparable
 from domain.job import Job
 from domain.life import Life
@@ -54,13 +53,18 @@ class Decision:
 
 
 def decide(
-    letter: Letter, job: Job | None, record: Record | None, *, now: datetime, retention: timedelta, force: bool
+    job: Job | None,
+    record: Record | None,
+    *,
+    first_sent: datetime | None,
+    now: datetime,
+    retention: timedelta,
+    force: bool,
 ) -> Decision:
-    """By the table above; the last three rows are known to whoever sends."""
+    """Decide by the table above. Its last three rows are left to the caller, who knows what was sent."""
     if job is None:
         return Decision(Verdict.NO_JOB, send=force)
-    sent = letter.first_sent
-    is_stale = sent is not None and now - sent > retention
+    is_stale = first_sent is not None and now - first_sent > retention
     if is_stale and not force:
         return Decision(Verdict.STALE, send=False)
     if record is None or record.retention_is_over(now):

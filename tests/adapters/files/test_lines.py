@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from adapters.job_lines import MAX_LINE_BYTES, JobLines, Line, UnreadableFileError, open_jobs
+from adapters.files.lines import MAX_LINE_BYTES, JobLines, Line, UnreadableFileError, open_jobs
 
 
 def read(source: Path | str) -> list[Line]:

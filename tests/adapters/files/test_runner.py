@@ -10,8 +10,11 @@ from threading import Event, Lock, Thread
 
 import pytest
 
-from adapters.job_lines import Line, UnreadableFileError
+from adapters.files.lines import Line, UnreadableFileError
+from adapters.files.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
+from adapters.files.traces import LastTraces
 from adapters.memory import MemoryIdempotencyStore
+from adapters.sqs.envelope import unwrap_line
 from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.attempt import Attempt
@@ -22,8 +25,6 @@ from domain.operation import OperationFunction
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
 from domain.record import Acquired, Claim
 from domain.service import JobService
-from entrypoints.cli.run import LastTraces
-from entrypoints.cli.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import Fault, FaultyStore
 from tests.support.jobs import counting_ids, operations
@@ -32,8 +33,8 @@ from tests.support.polling import until
 
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.ASK_AGAIN", timedelta(milliseconds=5))
-    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(milliseconds=5))
+    monkeypatch.setattr("adapters.files.runner.ASK_AGAIN", timedelta(milliseconds=5))
+    monkeypatch.setattr("adapters.files.runner.FIRST_BACKOFF", timedelta(milliseconds=5))
     monkeypatch.setattr("domain.service.FIRST_PAUSE", timedelta(milliseconds=1))
 
 
@@ -82,6 +83,7 @@ class Bench:
         self.factory = JobFactory("test", known)
         self.runner = JobFileRunner(
             factory=self.factory,
+            read=unwrap_line,
             process=service.process,
             submit=self.pool.submit,
             last_trace=events.last,
@@ -320,7 +322,7 @@ def test_lines_are_read_only_as_there_is_room() -> None:
 
 
 def test_too_many_waiting_jobs_keep_new_lines_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 3)
+    monkeypatch.setattr("adapters.files.runner.MOST_WAITING", 3)
     bench = Bench(workers=1)
     held = [bench.factory.job({"job_id": str(number)}) for number in range(3)]
     claims = [bench.memory.claim(job, owner="other", lease=timedelta(seconds=30)) for job in held]
@@ -389,7 +391,7 @@ def test_many_twins_of_a_waiting_job_do_not_keep_other_lines_out() -> None:
 
 
 def test_more_twins_than_may_wait_keep_new_lines_out_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 5)
+    monkeypatch.setattr("adapters.files.runner.MOST_WAITING", 5)
     told = Bench().run(job_lines(*["1"] * 300, "2"))
     assert len(final(told)) == 301
 
@@ -399,7 +401,7 @@ def test_many_lines_that_are_no_jobs_are_all_told() -> None:
 
 
 def test_large_jobs_that_wait_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING_BYTES", 10_000)
+    monkeypatch.setattr("adapters.files.runner.MOST_WAITING_BYTES", 10_000)
     most = 0
 
     def fail_and_look(job: Job, attempt: Attempt) -> object:
@@ -429,7 +431,7 @@ def test_the_back_off_doubles_up_to_a_minute(failures: int, seconds: float, monk
 
 
 def test_a_stop_waits_for_nothing_and_tells_everything_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.FIRST_BACKOFF", timedelta(hours=1))
+    monkeypatch.setattr("adapters.files.runner.FIRST_BACKOFF", timedelta(hours=1))
     bench = Bench(failing(*[OSError()] * 100), workers=1)
     told: list[Told] = []
     stops = 0
@@ -555,7 +557,7 @@ def test_what_is_read_while_one_runs_alone_waits_for_it() -> None:
 
 
 def test_so_many_of_them_that_nothing_else_has_room_run_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.runner.MOST_WAITING", 2)
+    monkeypatch.setattr("adapters.files.runner.MOST_WAITING", 2)
     bench = Bench()
     names = [str(number) for number in range(9)]
     died_with(bench, *names[:8])

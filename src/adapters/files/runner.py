@@ -20,8 +20,7 @@ from threading import Semaphore, Thread
 from typing import Final
 
 from adapters.error_place import described
-from adapters.job_lines import Line, UnreadableFileError
-from adapters.sqs.envelope import unwrap_line
+from adapters.files.lines import Line, UnreadableFileError
 from domain.backoff import backoff
 from domain.delivery import Delivery
 from domain.errors import InvalidJobError
@@ -32,6 +31,7 @@ from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejecte
 from domain.ports.clock import Clock
 from domain.ports.events import Trace
 from domain.service import Process
+from domain.strict_json import Json
 
 AHEAD_OF_WORKERS: Final = 4
 """Lines read ahead, for each worker."""
@@ -119,9 +119,10 @@ type _Mail = _Arrived | _Ended | _Stop | Task
 
 @dataclass(kw_only=True)
 class JobFileRunner:
-    """Runs one file. `submit` hands a task to a pool of `workers` threads."""
+    """Runs one file. `submit` hands a task to a pool of `workers` threads; `read` makes a message of a line's text."""
 
     factory: JobFactory
+    read: Callable[[str], Json]
     process: Process
     submit: Callable[[Callable[[], None]], object]
     last_trace: Callable[[], Trace | None]
@@ -236,7 +237,7 @@ class JobFileRunner:
     def _job(self, line: Line) -> Job:
         if line.text is None:
             raise InvalidJobError("unreadable_line", line.problem or "")
-        return self.factory.waiting_job(partial(unwrap_line, line.text))
+        return self.factory.waiting_job(partial(self.read, line.text))
 
     def _start_due(self) -> None:
         while not self.stopped and self._running < self.workers and not self._is_one_alone:

@@ -1,0 +1,1 @@
+"""Files of jobs: their lines, and what runs them."""
