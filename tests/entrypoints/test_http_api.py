@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
-from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
 
+from adapters.http.door import HttpDoor
 from adapters.http.problems import PROBLEMS
-from adapters.http.request import NotAnHttpRequestError
+from adapters.http.reply import Reply
+from adapters.http.request import HttpRequest, NotAnHttpRequestError
 from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.job_sender import SqsJobSender
 from adapters.sqs.job_size import MAX_JOB_BYTES
@@ -39,6 +43,7 @@ from tests.support.sqs import Context
 from tests.support.sqs_aws import make_queues
 from tests.support.worker import handler as worker_handler
 
+ROOT = Path(__file__).parents[2]
 SECRET = "4111-1111"
 
 
@@ -317,18 +322,31 @@ def test_no_payload_value_is_logged_or_told(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_threads_of_one_handler_do_not_mix_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those of `onejob serve`: Powertools keeps the event on a class, and looks at it after both have put theirs."""
-    both_are_there, look = Barrier(2, timeout=10), ApiGatewayResolver._resolve
+    """As those of `onejob serve`."""
+    both_are_there, routed = Barrier(2, timeout=10), http_api._routed
 
-    def _resolve(self: ApiGatewayResolver) -> Any:
+    def wait(door: HttpDoor, request: HttpRequest, end: datetime) -> Reply:
         both_are_there.wait()
-        return look(self)
+        return routed(door, request, end)
 
-    monkeypatch.setattr(ApiGatewayResolver, "_resolve", _resolve)
+    monkeypatch.setattr(http_api, "_routed", wait)
     door = client(clock=SystemClock())
     with ThreadPoolExecutor(2) as pool:
         answers = pool.map(lambda path: door.call("GET", path).status, ("/openapi.json", "/nothing"))
         assert [*answers] == [200, 404]
+
+
+def modules(name: str) -> set[str]:
+    """What is loaded, beside the standard library and onejob, where this handler is imported."""
+    code = f"import sys; from entrypoints import {name}; {name}.make_handler; print(*sys.modules)"
+    known = {"adapters", "domain", "entrypoints", *sys.stdlib_module_names}
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True)
+    return {name for name in done.stdout.decode().split() if name.partition(".")[0] not in known}
+
+
+def test_a_cold_start_loads_no_library_that_the_worker_of_the_queue_does_not_load() -> None:
+    assert modules("http_api") <= modules("sqs_worker")
 
 
 def test_64_requests_with_one_key_make_one_effect() -> None:

@@ -216,7 +216,7 @@ def _until(path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--operation", "no"), "--operation no: not registered"),
+        (("--operation", "no"), "--operation no: not in OPERATIONS of operations"),
         (("--namespace", "a b"), "--namespace a b: expected"),
         (("--store", "dynamodb"), "IDEMPOTENCY_TABLE is not set"),
         (("--db", "/dev/null/records"), "/dev/null/records"),

@@ -325,7 +325,7 @@ def test_what_cannot_work_is_refused_and_the_setting_is_named(settings: dict[str
     ("options", "expected"),
     [
         (["--queue-url", "jobs"], "--queue-url jobs: expected one like https://sqs.REGION"),
-        (["--queue-url", URL, "--operation", "nothing"], "--operation nothing: not registered"),
+        (["--queue-url", URL, "--operation", "nothing"], "--operation nothing: not in OPERATIONS of operations"),
         (["--queue-url", URL, "--operation", "nothing:such"], "ModuleNotFoundError"),
         (["--queue-url", URL, "--lease", "1"], "--lease"),
         (["--queue-url", URL, "--max-seconds", "0"], "--max-seconds"),
