@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from valkey import Valkey
 
     from adapters.http.door import HttpDoor, JobSender
-    from adapters.memory import MemoryIdempotencyStore
-    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+    from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+    from adapters.stores.memory import MemoryIdempotencyStore
     from adapters.telemetry import PowertoolsTelemetry
 
 SQS_TRIES: Final = 2
@@ -75,7 +75,7 @@ def sdk_config(settings: Settings, tries: int = 1) -> "Config":
 
 def memory_store(settings: Settings, clock: Clock) -> "MemoryIdempotencyStore":
     """For tests and trials."""
-    from adapters.memory import MemoryIdempotencyStore
+    from adapters.stores.memory import MemoryIdempotencyStore
 
     return MemoryIdempotencyStore(clock, settings.retention)
 
@@ -83,7 +83,7 @@ def memory_store(settings: Settings, clock: Clock) -> "MemoryIdempotencyStore":
 def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
     """For production: one client, made now."""
     from adapters.aws import client
-    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
+    from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
 
     made = client("dynamodb", region_name=settings.table_region, config=sdk_config(settings))
     return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=made)
@@ -91,28 +91,28 @@ def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
 
 def dynamodb_store(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> IdempotencyStore:
     """For production."""
-    from adapters.powertools.store import DynamoDBIdempotencyStore
+    from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 
     return DynamoDBIdempotencyStore(layer, clock, settings.retention)
 
 
 def dynamodb_admin(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> StoreAdmin:
     """For who operates it."""
-    from adapters.powertools.admin import DynamoDBStoreAdmin
+    from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
 
     return DynamoDBStoreAdmin(layer, clock, settings.retention)
 
 
 def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
     """For one machine: a file, shared by its processes. Raises `UnusableDatabaseError`."""
-    from adapters.sqlite.store import SQLiteIdempotencyStore
+    from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 
     return SQLiteIdempotencyStore(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
 
 
 def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
     """Raises `UnusableDatabaseError`."""
-    from adapters.sqlite.admin import SQLiteStoreAdmin
+    from adapters.stores.sqlite.admin import SQLiteStoreAdmin
 
     return SQLiteStoreAdmin(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
 
@@ -120,7 +120,7 @@ def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
 def valkey_client(settings: Settings) -> "Valkey":
     """One pool of connections to a server that was found fit. Raises `SettingError`, `UnusableServerError`."""
     try:
-        from adapters.valkey.server import open_server
+        from adapters.stores.valkey.server import open_server
     except ModuleNotFoundError as error:
         raise SettingError("IDEMPOTENCY_BACKEND=valkey: no client is installed: `uv sync --group valkey`") from error
 
@@ -135,7 +135,7 @@ def valkey_client(settings: Settings) -> "Valkey":
 def valkey_store(settings: Settings, clock: Clock) -> IdempotencyStore:
     """For machines that share a server. Raises `SettingError`, `UnusableServerError`."""
     client = valkey_client(settings)  # first, since it knows what to say where there is none
-    from adapters.valkey.store import ValkeyIdempotencyStore
+    from adapters.stores.valkey.store import ValkeyIdempotencyStore
 
     return ValkeyIdempotencyStore(client, clock, settings.retention, replicas=settings.valkey_replicas)
 
@@ -143,7 +143,7 @@ def valkey_store(settings: Settings, clock: Clock) -> IdempotencyStore:
 def valkey_admin(settings: Settings, clock: Clock) -> StoreAdmin:
     """For who operates it. Raises `SettingError`, `UnusableServerError`."""
     client = valkey_client(settings)  # first, since it knows what to say where there is none
-    from adapters.valkey.admin import ValkeyStoreAdmin
+    from adapters.stores.valkey.admin import ValkeyStoreAdmin
 
     return ValkeyStoreAdmin(client, clock, settings.retention, replicas=settings.valkey_replicas)
 

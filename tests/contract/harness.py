@@ -28,7 +28,7 @@ class Harness:
 
 @contextmanager
 def memory() -> Iterator[Harness]:
-    from adapters.memory import MemoryIdempotencyStore
+    from adapters.stores.memory import MemoryIdempotencyStore
 
     clock = FakeClock()
     store = MemoryIdempotencyStore(clock, RETENTION)
@@ -57,8 +57,8 @@ def dynamodb_emulated() -> Iterator[Harness]:
 
 @contextmanager
 def sqlite() -> Iterator[Harness]:
-    from adapters.sqlite.admin import SQLiteStoreAdmin
-    from adapters.sqlite.store import SQLiteIdempotencyStore
+    from adapters.stores.sqlite.admin import SQLiteStoreAdmin
+    from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 
     clock = FakeClock()
     with TemporaryDirectory() as folder:

@@ -14,13 +14,13 @@ import boto3
 import pytest
 
 import entrypoints
-from adapters.memory import MemoryIdempotencyStore
-from adapters.powertools.store import DynamoDBIdempotencyStore
-from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.sqs.message import NotAnSqsBatchError, read_event
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.valkey.asking import WAIT
+from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from adapters.system import SystemClock
-from adapters.valkey.asking import WAIT
-from adapters.valkey.store import ValkeyIdempotencyStore
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
 from entrypoints.container import VALKEY_ANSWERS, Container, sdk_config
@@ -228,7 +228,7 @@ def test_a_request_to_valkey_fits_the_deadline_margin_with_all_that_may_come_bef
 
 
 def test_without_its_client_valkey_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "adapters.valkey.server", raising=False)
+    monkeypatch.delitem(sys.modules, "adapters.stores.valkey.server", raising=False)
     monkeypatch.setitem(sys.modules, "valkey", None)
     made = container(Settings(backend=Backend.VALKEY, valkey_url="redis://h"))
     with pytest.raises(SettingError, match="uv sync --group valkey"):
@@ -367,7 +367,7 @@ def test_a_deployed_worker_loads_no_tracing_no_command_line_and_nothing_for_test
         "pytest",
         "_pytest",
         "entrypoints.cli",
-        "adapters.memory",
+        "adapters.stores.memory",
     )
     done = start("from entrypoints.sqs_worker import handler" + loaded(*unwanted, "boto3"), **DEPLOYED)
     assert (done.stdout, done.stderr) == ("['boto3']\n", "")

@@ -17,9 +17,9 @@ from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
 
 from adapters.http.problems import PROBLEMS
 from adapters.http.request import NotAnHttpRequestError
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.job_sender import SqsJobSender
 from adapters.sqs.job_size import MAX_JOB_BYTES
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock, new_id
 from domain.attempt import Attempt
 from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError

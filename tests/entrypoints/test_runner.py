@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 import pytest
 
 from adapters.job_lines import Line, UnreadableFileError
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.attempt import Attempt

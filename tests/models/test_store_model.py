@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from adapters import memory
+from adapters.stores import memory
 from domain import record as judgement
 from domain.record import Claim, Record, Status
 from tests.contract.harness import STORES

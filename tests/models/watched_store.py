@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.answer import Answer
 from domain.errors import LeaseLostError, PermanentError
 from domain.identity import JobKey

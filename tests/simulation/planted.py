@@ -32,7 +32,7 @@ class Bug:
     backend: str = "memory"
 
 
-MEMORY: Final = "adapters/memory.py"
+MEMORY: Final = "adapters/stores/memory.py"
 RECORD: Final = "domain/record.py"
 LIFE: Final = "domain/life.py"
 SERVICE: Final = "domain/service.py"
@@ -47,12 +47,12 @@ PERIODIC: Final = "adapters/threads/periodic.py"
 VISIBILITY_HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
 POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
 RULES: Final = "entrypoints/cli/redrive_rules.py"
-GROUP_COMMIT: Final = "adapters/sqlite/group_commit.py"
-SQLITE: Final = "adapters/sqlite/store.py"
-ROWS: Final = "adapters/sqlite/rows.py"
-EXPRESSIONS: Final = "adapters/powertools/expressions.py"
-LAYER: Final = "adapters/powertools/layer.py"
-DYNAMODB_RECORD: Final = "adapters/powertools/record.py"
+GROUP_COMMIT: Final = "adapters/stores/sqlite/group_commit.py"
+SQLITE: Final = "adapters/stores/sqlite/store.py"
+ROWS: Final = "adapters/stores/sqlite/rows.py"
+EXPRESSIONS: Final = "adapters/stores/dynamodb/expressions.py"
+LAYER: Final = "adapters/stores/dynamodb/layer.py"
+DYNAMODB_RECORD: Final = "adapters/stores/dynamodb/record.py"
 
 BUGS: Final = (
     Bug("unconditional complete", MEMORY, "                held, now = self._held(claim), self._clock.now()\n                self._records[claim.key] = completed(", "                held, now = self._records[claim.key], self._clock.now()\n                self._records[claim.key] = completed("),

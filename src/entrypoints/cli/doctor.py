@@ -22,7 +22,7 @@ from entrypoints.cli.tables import print_object
 from entrypoints.settings import Backend, SettingError, Settings
 
 if TYPE_CHECKING:
-    from adapters.valkey.admin import ValkeyStoreAdmin
+    from adapters.stores.valkey.admin import ValkeyStoreAdmin
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 

@@ -2,8 +2,8 @@
 
 from contextlib import ExitStack
 
-from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.sqlite.database import UnusableDatabaseError
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError

@@ -11,8 +11,8 @@ from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.notes import UNSIGNED, Notes
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.system import new_secret
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job

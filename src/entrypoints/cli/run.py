@@ -11,8 +11,8 @@ from typing import Final
 
 from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.standard_input import standard_input_withheld
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
 from domain.errors import text_of
 from domain.identity import NAME

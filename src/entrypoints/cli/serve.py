@@ -12,7 +12,7 @@ from typing import Final
 import typer
 
 from adapters.forks import install_handler
-from adapters.sqlite.database import UnusableDatabaseError
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.identity import NAME
 from domain.job_factory import JobFactory
 from entrypoints.cli.errors import UnusableOptionError

@@ -14,10 +14,10 @@ from typing import Final
 from botocore.exceptions import BotoCoreError
 
 from adapters.forks import handling
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.backoff import backoff
 from domain.errors import text_of
 from entrypoints.cli.aws import is_no_url

@@ -1,0 +1,142 @@
+"""The `StoreAdmin` of a Valkey or Redis server."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from itertools import batched
+from typing import Any, Final
+
+from valkey import Valkey
+
+from adapters.stores.valkey.answers import changed_of, hash_of, judged_of, landed_of, page_of
+from adapters.stores.valkey.asking import Asking
+from adapters.stores.valkey.reading import PREFIX, key_of, name_of, to_number, to_record
+from adapters.stores.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
+from domain.errors import ForeignRecordError
+from domain.identity import JobKey
+from domain.ports.clock import Clock
+from domain.ports.store_admin import Purged
+from domain.record import Record, record_changed, refusal_to_forget
+
+PAGE: Final = 1000
+"""So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
+
+_FEW: Final = 100
+"""Records that are read in one round trip: each may bring an answer of a megabyte."""
+
+
+class ValkeyStoreAdmin:
+    """Looks through all keys of the database, whosever they are. While the server's table grows or shrinks a record
+    may be told twice (SCAN).
+
+    No key expires by itself: only `purge` deletes records. It judges them by its own `clock`, never by the server's.
+    """
+
+    def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
+        self._asking = Asking(client, replicas, again=True)
+        self._clock = clock
+        self._retention = retention
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asking.close()
+
+    def look(self, key: JobKey) -> Record | None:
+        found = self._asking.hash(key)
+        return to_record(found, key) if found else None
+
+    def records(self) -> Iterator[Record]:
+        cursor = 0
+        while True:
+            cursor, keys = self._page(cursor, PAGE)
+            for some in batched(keys, _FEW, strict=False):
+                yield from self._read(some)
+            if cursor == 0:
+                return
+
+    def forget(self, seen: Record, *, force: bool = False) -> Record:
+        self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
+        now = self._clock.now()
+        times = to_number(now), to_number(now + self._retention)
+        (landed, found), replicas = self._asking.run(
+            FORGET, seen.key, *_shown(seen), *times, int(force), read=changed_of
+        )
+        record = to_record(found, seen.key) if found else None
+        if record is not None and landed:
+            self._asking.demand(replicas, seen.key)
+            return record
+        raise refusal_to_forget(record, seen)
+
+    def restart(self, seen: Record) -> None:
+        now = to_number(self._clock.now())
+        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), now, read=landed_of)
+        if not landed:
+            raise record_changed(seen)
+        self._asking.demand(replicas, seen.key)
+
+    def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
+        """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
+        place, *names = (after or "0").split()
+        following = int(place)
+        if after is None or (following and len(names) < limit):
+            following, keys = self._page(following, limit - len(names))
+            names += [str(key) for key in keys]
+        page, left = names[:limit], names[limit:]
+        now = to_number(self._clock.now())
+        keys = [key for name in page if (key := JobKey.parse(name)) is not None]
+        known = [record.key for some in batched(keys, _FEW, strict=False) for record in self._read(some)]
+        told = [self._judge(PURGE, key, now) for key in known]
+        place = " ".join([str(following), *left])
+        return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
+
+    def sample(self) -> tuple[int, int]:
+        """Look at one page of the server's table, of up to `PAGE` places. Return how many records are there, and of how
+        many the retention is over, so that a purge would delete them.
+        """
+        _, keys = self._page(0, PAGE)
+        now = to_number(self._clock.now())
+        judged = [self._judge(IS_OVER, key, now) for key in keys]
+        return len(judged) - judged.count(-1), judged.count(1)
+
+    def _read(self, keys: Sequence[JobKey]) -> list[Record]:
+        """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
+
+        def ask() -> list[Any]:
+            asked = self._asking.client.pipeline(transaction=False)
+            for key in keys:
+                asked.execute_command("HGETALL", name_of(key))
+            found: list[Any] = asked.execute(raise_on_error=False)
+            for told in found:
+                if isinstance(told, Exception) and not str(told).startswith("WRONGTYPE"):
+                    raise told
+            return found
+
+        found = self._asking.answer(ask)
+        records = []
+        for key, told in zip(keys, found, strict=True):
+            with suppress(ForeignRecordError), self._asking.translated(key):
+                if isinstance(told, Exception):
+                    raise told
+                told = hash_of(told)
+                records += [to_record(told, key)] if told else []
+        return records
+
+    def _judge(self, script: Script, key: JobKey, now: int) -> int:
+        told = 0
+        with suppress(ForeignRecordError):
+            told, _ = self._asking.run(script, key, now, read=judged_of)
+        return told
+
+    def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:
+        """Where to go on, 0 at the end; and about so many keys that are onejob's."""
+
+        def ask() -> tuple[int, list[bytes]]:
+            command = "SCAN", cursor, "MATCH", f"{PREFIX}*", "COUNT", size
+            return page_of(self._asking.client.execute_command(*command))
+
+        following, names = self._asking.answer(ask, again=cursor == 0)  # it means nothing to another server
+        return following, [key for name in names if (key := key_of(name)) is not None]
+
+
+def _shown(seen: Record) -> tuple[str, str, int, int]:
+    return seen.status, seen.owner or "", seen.attempts, seen.epoch

@@ -1,0 +1,86 @@
+"""The `IdempotencyStore` in Valkey or Redis: it keeps the time, and says what the scripts' answers mean."""
+
+from datetime import timedelta
+from typing import Final
+
+from valkey import Valkey
+
+from adapters.stores.valkey.answers import Taken, claim_of, landed_of
+from adapters.stores.valkey.asking import Asking
+from adapters.stores.valkey.reading import of_life, to_number, to_record
+from adapters.stores.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
+from domain.answer import Answer
+from domain.errors import LeaseLostError, StoreUnavailableError
+from domain.identity import JobKey
+from domain.job import Job
+from domain.life import Life
+from domain.ports.clock import Clock
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
+
+MAX_ANSWER_BYTES: Final = 1_000_000
+"""The server has one thread: while it moves an answer, everyone waits."""
+
+MAX_ERROR_BYTES: Final = 100
+
+
+class ValkeyIdempotencyStore:
+    """Thread-safe, and safe among processes and machines. Each method is one request of one round trip.
+
+    With `replicas`, a write counts only when so many replicas have it. `client` must not try again by itself.
+    """
+
+    max_answer_bytes: int | None = MAX_ANSWER_BYTES
+
+    def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
+        self._asking = Asking(client, replicas)
+        self._clock = clock
+        self._retention = retention
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asking.close()
+
+    def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+        now = self._clock.now()
+        kept = max(self._retention, lease)
+        scheme = f"{job.fingerprint.partition(':')[0]}:"
+        identity = job.job_id, job.operation, owner, job.fingerprint, scheme
+        times = to_number(now), to_number(now + lease), to_number(now + kept)
+        told, landed = self._asking.run(CLAIM, job.key, *identity, *times, read=claim_of)
+        if isinstance(told, Taken):
+            self._asking.demand(landed, job.key)
+            claim = Claim(job.key, owner, told.attempt, told.epoch, told.life)
+            return Acquired(claim, told.last_error.decode(errors="replace") or None, told.verified)
+        seen = judge(to_record(told, job.key), job, owner, now)
+        if isinstance(seen, Free):
+            raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
+        if isinstance(seen, Acquired):
+            self._asking.demand(landed, job.key)
+        return seen
+
+    def begin(self, claim: Claim, life: Life) -> None:
+        self._write(BEGIN, claim, *of_life(life))
+
+    def complete(self, claim: Claim, answer: Answer) -> None:
+        now = self._clock.now()
+        times = to_number(now), to_number(now + self._retention)
+        self._write(COMPLETE, claim, answer.text, answer.omitted or "", *times)
+
+    def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
+        short = error.encode("ascii", "replace")[:MAX_ERROR_BYTES]
+        counted = of_life(life or claim.life.ended())
+        self._write(RELEASE, claim, short, int(forget_payload), to_number(self._clock.now()), *counted)
+
+    def renew(self, claim: Claim, lease: timedelta) -> None:
+        now, kept = self._clock.now(), max(self._retention, lease)
+        self._write(RENEW, claim, to_number(now + lease), to_number(now + kept))
+
+    def find(self, key: JobKey) -> Record | None:
+        found = self._asking.hash(key)
+        return to_record(found, key) if found else None
+
+    def _write(self, script: Script, claim: Claim, *values: str | bytes | int) -> None:
+        held, landed = self._asking.run(script, claim.key, claim.owner, claim.attempt, *values, read=landed_of)
+        if not held:
+            raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
+        self._asking.demand(landed, claim.key)
