@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer, FenceLostError
-from adapters.stores.dynamodb.reading import to_record, translated
+from adapters.stores.dynamodb.mapping import to_record, translate_errors
 from adapters.stores.dynamodb.record import FencedRecord, check, to_ms, to_seconds
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
@@ -27,7 +27,7 @@ class DynamoDBStoreAdmin:
         self._retention = retention
 
     def look(self, key: JobKey) -> Record | None:
-        with translated(key):
+        with translate_errors(key):
             found = self._layer.find_record(str(key), consistent=True)
             return None if found is None else to_record(found, key)
 
@@ -45,7 +45,7 @@ class DynamoDBStoreAdmin:
     def forget(self, seen: Record, *, force: bool = False) -> Record:
         expiry = to_seconds(self._clock.now() + self._retention)
         self.look(seen.key)  # the condition compares a fence: what else is foreign, it would overwrite
-        with translated(seen.key):
+        with translate_errors(seen.key):
             try:
                 forgotten = self._layer.forget_record(_as_seen(seen), expiry, force=force)
             except FenceLostError as lost:
@@ -54,7 +54,7 @@ class DynamoDBStoreAdmin:
             return to_record(forgotten, seen.key)
 
     def restart(self, seen: Record) -> None:
-        with translated(seen.key):
+        with translate_errors(seen.key):
             try:
                 self._layer.restart_record(_as_seen(seen))
             except FenceLostError as lost:
@@ -64,17 +64,17 @@ class DynamoDBStoreAdmin:
         now = self._clock.now()
         page, after = self._page(after, limit)
         over = [record.idempotency_key for record in page if _may_be_over(record, now)]
-        with translated("the table"):
+        with translate_errors("the table"):
             deleted = sum(self._layer.purge_record(key, now) for key in over)
         return Purged(len(page), deleted, after)
 
     def _page(self, after: str | None, limit: int) -> tuple[list[FencedRecord], str | None]:
         """Records of onejob and Powertools; whatever else is there is passed over."""
-        with translated("the table"):
+        with translate_errors("the table"):
             items, after = self._layer.scan_items(after, limit)
         records = []
         for item in items:
-            with suppress(ForeignRecordError), translated("an item"):
+            with suppress(ForeignRecordError), translate_errors("an item"):
                 record = self._layer.to_record(item)
                 check(record)
                 records.append(record)
@@ -95,7 +95,7 @@ def _of_ours(found: FencedRecord) -> Record | None:
     key = JobKey.parse(found.idempotency_key)
     if key is None:
         return None
-    with suppress(ForeignRecordError), translated(key):
+    with suppress(ForeignRecordError), translate_errors(key):
         return to_record(found, key)
     return None
 

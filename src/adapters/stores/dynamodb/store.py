@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyIt
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
 from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
-from adapters.stores.dynamodb.reading import to_record, translated
+from adapters.stores.dynamodb.mapping import to_record, translate_errors
 from adapters.stores.dynamodb.record import FencedRecord, to_ms, to_seconds
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, StoreUnavailableError
@@ -45,7 +45,7 @@ class DynamoDBIdempotencyStore:
             job_id=job.job_id,
             operation=job.operation,
         )
-        with translated(job.key):
+        with translate_errors(job.key):
             try:
                 before = self._layer.claim_record(wanted, now)
             except IdempotencyItemAlreadyExistsError as refused:
@@ -57,7 +57,7 @@ class DynamoDBIdempotencyStore:
 
     def _was_verified(self, before: FencedRecord, job: Job, owner: str, now: datetime) -> bool:
         try:
-            with translated(job.key):
+            with translate_errors(job.key):
                 seen = judge(to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
             return False
@@ -66,7 +66,7 @@ class DynamoDBIdempotencyStore:
     def begin(self, claim: Claim, life: Life) -> None:
         record = self._held(claim)
         record.life = life
-        with translated(claim.key):
+        with translate_errors(claim.key):
             self._layer.begin_record(record)
 
     def complete(self, claim: Claim, answer: Answer) -> None:
@@ -75,7 +75,7 @@ class DynamoDBIdempotencyStore:
         record.omitted = answer.omitted
         record.expiry_timestamp = to_seconds(now + self._retention)
         record.last_seen = to_ms(now)
-        with translated(claim.key):
+        with translate_errors(claim.key):
             self._layer.complete_record(record)
 
     def release(self, claim: Claim, error: str, *, forget_payload: bool = False, life: Life | None = None) -> None:
@@ -83,7 +83,7 @@ class DynamoDBIdempotencyStore:
         record.life = life or claim.life.ended()
         record.last_error = error.encode("ascii", "replace")[:MAX_ERROR_BYTES].decode()
         record.last_seen = to_ms(self._now())
-        with translated(claim.key):
+        with translate_errors(claim.key):
             self._layer.release_record(record, forget_payload=forget_payload)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
@@ -91,7 +91,7 @@ class DynamoDBIdempotencyStore:
         now = self._now()
         record.in_progress_expiry_timestamp = to_ms(now + lease)
         record.expiry_timestamp = to_seconds(now + max(self._retention, lease))
-        with translated(claim.key):
+        with translate_errors(claim.key):
             self._layer.renew_record(record)
 
     def find(self, key: JobKey) -> Record | None:
@@ -100,7 +100,7 @@ class DynamoDBIdempotencyStore:
         An old copy of it may be from before a later `forget`, and be answered although the job is to run. The copy
         from before the first one (epoch 1) looks like any other: for about a second it may be answered.
         """
-        with translated(key):
+        with translate_errors(key):
             found = self._layer.find_record(str(key), consistent=False)
             if found is not None and found.stored_status == Status.COMPLETED and found.epoch > 1:
                 found = self._layer.find_record(str(key), consistent=True)

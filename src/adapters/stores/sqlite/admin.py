@@ -43,7 +43,7 @@ class SQLiteStoreAdmin:
         self._connection.close()
 
     def look(self, key: JobKey) -> Record | None:
-        with self._file.translated():
+        with self._file.translate_errors():
             found = read(self._connection, key)
             self._file.check_in_place()
             return found
@@ -55,7 +55,7 @@ class SQLiteStoreAdmin:
             yield from page
 
     def forget(self, seen: Record, *, force: bool = False) -> Record:
-        with self._file.translated(), self._transaction():
+        with self._file.translate_errors(), self._transaction():
             record, now = read(self._connection, seen.key), self._clock.now()
             if record is None or not record.is_same_as(seen) or (record.is_held and not force):
                 raise refusal_to_forget(record, seen)
@@ -64,14 +64,14 @@ class SQLiteStoreAdmin:
             return changed
 
     def restart(self, seen: Record) -> None:
-        with self._file.translated(), self._transaction():
+        with self._file.translate_errors(), self._transaction():
             record = read(self._connection, seen.key)
             if record is None or not record.is_same_as(seen):
                 raise record_changed(seen)
             self._connection.execute(REPLACE, row(replace(record, life=record.life.following())))
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
-        with self._file.translated(), self._transaction():
+        with self._file.translate_errors(), self._transaction():
             now = self._clock.now()
             page, following = self._page(after or "", limit)
             over = [(str(record.key),) for record in page if record.retention_is_over(now)]
@@ -80,7 +80,7 @@ class SQLiteStoreAdmin:
 
     def _page(self, after: str, limit: int) -> tuple[list[Record], str | None]:
         """Records, and the key to go on after; None at the end. What onejob did not write is passed over."""
-        with self._file.translated():
+        with self._file.translate_errors():
             with closing(self._connection.execute(_PAGE, (_bytes(after), limit))) as found:
                 rows = found.fetchall()
             self._file.check_in_place()

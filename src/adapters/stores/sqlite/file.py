@@ -40,8 +40,8 @@ class DatabaseFile:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced while it was in use")
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Whatever a call raises is that the store cannot answer, and the write may have landed.
+    def translate_errors(self) -> Iterator[None]:
+        """Turn whatever a call raises into `StoreUnavailableError`: a write may have landed all the same.
 
         What the port says of a record, and that it was changed or is held, passes.
         """

@@ -93,7 +93,7 @@ class SQLiteIdempotencyStore:
             connection.execute(REPLACE, row(new))
             return acquired(new, verified=seen.verified)
 
-        with self._file.translated():
+        with self._file.translate_errors():
             return self._writes.run(work)
 
     def begin(self, claim: Claim, life: Life) -> None:
@@ -127,7 +127,7 @@ class SQLiteIdempotencyStore:
         self._write(claim, lambda held: renewed(held, now, lease, self._retention))
 
     def find(self, key: JobKey) -> Record | None:
-        with self._file.translated():
+        with self._file.translate_errors():
             with self._reading:
                 found = read(self._reader, key)
             self._file.check_in_place()
@@ -157,5 +157,5 @@ class SQLiteIdempotencyStore:
             if new != old:
                 connection.execute(REPLACE, row(new))
 
-        with self._file.translated():
+        with self._file.translate_errors():
             self._writes.run(work)

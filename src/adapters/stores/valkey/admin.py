@@ -10,7 +10,7 @@ from valkey import Valkey
 
 from adapters.stores.valkey.answers import changed_of, hash_of, judged_of, landed_of, page_of
 from adapters.stores.valkey.asking import Asking
-from adapters.stores.valkey.reading import PREFIX, key_of, name_of, to_number, to_record
+from adapters.stores.valkey.mapping import PREFIX, key_of, name_of, to_number, to_record
 from adapters.stores.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
@@ -114,7 +114,7 @@ class ValkeyStoreAdmin:
         found = self._asking.answer(ask)
         records = []
         for key, told in zip(keys, found, strict=True):
-            with suppress(ForeignRecordError), self._asking.translated(key):
+            with suppress(ForeignRecordError), self._asking.translate_errors(key):
                 if isinstance(told, Exception):
                     raise told
                 told = hash_of(told)

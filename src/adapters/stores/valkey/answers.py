@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adapters.stores.valkey.reading import to_life
+from adapters.stores.valkey.mapping import to_life
 from domain.life import Life
 
 type Hash = dict[bytes, bytes]

@@ -17,8 +17,8 @@ from valkey.exceptions import (
 )
 
 from adapters.stores.valkey.answers import Hash, hash_of, replicas_of
+from adapters.stores.valkey.mapping import name_of
 from adapters.stores.valkey.pool import RenewablePool
-from adapters.stores.valkey.reading import name_of
 from adapters.stores.valkey.scripts import Script
 from domain.errors import ForeignRecordError, StoreUnavailableError
 from domain.identity import JobKey
@@ -78,9 +78,9 @@ class Asking:
         answered before may be asked.
         """
         for _ in range(1, self._tries if again else 1):
-            with suppress(RefusedError), self.translated(key):
+            with suppress(RefusedError), self.translate_errors(key):
                 return ask()
-        with self.translated(key):
+        with self.translate_errors(key):
             return ask()
 
     def demand(self, landed: int, key: JobKey) -> None:
@@ -89,7 +89,7 @@ class Asking:
             raise StoreUnavailableError(f"{key}: written to {landed} of {self._replicas} replicas that must have it")
 
     @contextmanager
-    def translated(self, key: JobKey | None = None) -> Iterator[None]:
+    def translate_errors(self, key: JobKey | None = None) -> Iterator[None]:
         """Whatever a call raises is that the server cannot answer, and the write may have landed.
 
         Shows nothing of what was sent: answers, payloads, passwords.
@@ -136,7 +136,7 @@ class Asking:
             raise answer
         if isinstance(landed, Exception):
             try:
-                with self.translated():
+                with self.translate_errors():
                     raise landed
             except RefusedError as error:  # what came before it is written
                 raise StoreUnavailableError(str(error)) from landed

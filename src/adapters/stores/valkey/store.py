@@ -7,7 +7,7 @@ from valkey import Valkey
 
 from adapters.stores.valkey.answers import Taken, claim_of, landed_of
 from adapters.stores.valkey.asking import Asking
-from adapters.stores.valkey.reading import of_life, to_number, to_record
+from adapters.stores.valkey.mapping import of_life, to_number, to_record
 from adapters.stores.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError

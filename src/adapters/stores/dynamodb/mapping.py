@@ -16,7 +16,7 @@ from domain.record import Record, Status
 
 
 def to_record(found: FencedRecord, key: JobKey) -> Record:
-    """Raises what `translated` knows, where nobody of ours wrote it."""
+    """Raises what `translate_errors` knows, where nobody of ours wrote it."""
     check(found)
     lease, first_seen, last_seen = found.in_progress_expiry_timestamp, found.first_seen, found.last_seen
     status = Status(found.stored_status)
@@ -40,7 +40,7 @@ def to_record(found: FencedRecord, key: JobKey) -> Record:
 
 
 @contextmanager
-def translated(what: object) -> Iterator[None]:
+def translate_errors(what: object) -> Iterator[None]:
     """Names `what` where it is no record of ours."""
     try:
         yield
