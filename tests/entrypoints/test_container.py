@@ -18,7 +18,7 @@ from adapters.sqs.message import NotAnSqsBatchError, read_event
 from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.stores.sqlite.store import SQLiteIdempotencyStore
-from adapters.stores.valkey.asking import WAIT
+from adapters.stores.valkey.commands import WAIT
 from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from adapters.system import SystemClock
 from domain.service import no_heartbeat
@@ -220,11 +220,11 @@ def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
 def test_a_request_to_valkey_fits_the_deadline_margin_with_all_that_may_come_before_it() -> None:
     with worker(Backend.VALKEY, JOB_CONCURRENCY="20", IDEMPOTENCY_VALKEY_REPLICAS="2") as parts:
         store: Any = parts.store()
-        pool = store._asking.client.connection_pool
+        pool = store._commands.client.connection_pool
         told = pool.connection_kwargs
         assert told["socket_connect_timeout"] + VALKEY_ANSWERS * told["socket_timeout"] <= LONGEST_REQUEST_SECONDS
         assert timedelta(0) < WAIT < timedelta(seconds=told["socket_timeout"])
-        assert (pool.max_connections, store._asking._replicas) == (38, 2)
+        assert (pool.max_connections, store._commands._replicas) == (38, 2)
 
 
 def test_without_its_client_valkey_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

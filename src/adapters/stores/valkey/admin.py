@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from valkey import Valkey
 
-from adapters.stores.valkey.answers import changed_of, hash_of, judged_of, landed_of, page_of
-from adapters.stores.valkey.asking import Asking
+from adapters.stores.valkey.commands import Commands
 from adapters.stores.valkey.mapping import PREFIX, key_of, name_of, to_number, to_record
+from adapters.stores.valkey.replies import changed_of, hash_of, judged_of, landed_of, page_of
 from adapters.stores.valkey.scripts import FORGET, IS_OVER, PURGE, RESTART, Script
 from domain.errors import ForeignRecordError
 from domain.identity import JobKey
@@ -33,16 +33,16 @@ class ValkeyStoreAdmin:
     """
 
     def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
-        self._asking = Asking(client, replicas, again=True)
+        self._commands = Commands(client, replicas, again=True)
         self._clock = clock
         self._retention = retention
 
     def close(self) -> None:
         """Close the connections."""
-        self._asking.close()
+        self._commands.close()
 
     def look(self, key: JobKey) -> Record | None:
-        found = self._asking.hash(key)
+        found = self._commands.hash(key)
         return to_record(found, key) if found else None
 
     def records(self) -> Iterator[Record]:
@@ -58,21 +58,21 @@ class ValkeyStoreAdmin:
         self.look(seen.key)  # the script compares a fence: what else is foreign, it would overwrite
         now = self._clock.now()
         times = to_number(now), to_number(now + self._retention)
-        (landed, found), replicas = self._asking.run(
+        (landed, found), replicas = self._commands.run(
             FORGET, seen.key, *_shown(seen), *times, int(force), read=changed_of
         )
         record = to_record(found, seen.key) if found else None
         if record is not None and landed:
-            self._asking.demand(replicas, seen.key)
+            self._commands.require_replicas(replicas, seen.key)
             return record
         raise refusal_to_forget(record, seen)
 
     def restart(self, seen: Record) -> None:
         now = to_number(self._clock.now())
-        landed, replicas = self._asking.run(RESTART, seen.key, *_shown(seen), now, read=landed_of)
+        landed, replicas = self._commands.run(RESTART, seen.key, *_shown(seen), now, read=landed_of)
         if not landed:
             raise record_changed(seen)
-        self._asking.demand(replicas, seen.key)
+        self._commands.require_replicas(replicas, seen.key)
 
     def purge(self, *, after: str | None = None, limit: int = 1000) -> Purged:
         """`after` is a place in the server's table, 0 at its end, and the keys that were told there beyond `limit`."""
@@ -85,9 +85,9 @@ class ValkeyStoreAdmin:
         now = to_number(self._clock.now())
         keys = [key for name in page if (key := JobKey.parse(name)) is not None]
         known = [record.key for some in batched(keys, _FEW, strict=False) for record in self._read(some)]
-        told = [self._judge(PURGE, key, now) for key in known]
+        judged = [self._judge(PURGE, key, now) for key in known]
         place = " ".join([str(following), *left])
-        return Purged(len(told) - told.count(-1), told.count(1), place if following or left else None)
+        return Purged(len(judged) - judged.count(-1), judged.count(1), place if following or left else None)
 
     def sample(self) -> tuple[int, int]:
         """Look at one page of the server's table, of up to `PAGE` places. Return how many records are there, and of how
@@ -101,40 +101,40 @@ class ValkeyStoreAdmin:
     def _read(self, keys: Sequence[JobKey]) -> list[Record]:
         """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
 
-        def ask() -> list[Any]:
-            asked = self._asking.client.pipeline(transaction=False)
+        def send() -> list[Any]:
+            pipeline = self._commands.client.pipeline(transaction=False)
             for key in keys:
-                asked.execute_command("HGETALL", name_of(key))
-            found: list[Any] = asked.execute(raise_on_error=False)
-            for told in found:
-                if isinstance(told, Exception) and not str(told).startswith("WRONGTYPE"):
-                    raise told
-            return found
+                pipeline.execute_command("HGETALL", name_of(key))
+            replies: list[Any] = pipeline.execute(raise_on_error=False)
+            for reply in replies:
+                if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+                    raise reply
+            return replies
 
-        found = self._asking.answer(ask)
+        replies = self._commands.call(send)
         records = []
-        for key, told in zip(keys, found, strict=True):
-            with suppress(ForeignRecordError), self._asking.translate_errors(key):
-                if isinstance(told, Exception):
-                    raise told
-                told = hash_of(told)
-                records += [to_record(told, key)] if told else []
+        for key, reply in zip(keys, replies, strict=True):
+            with suppress(ForeignRecordError), self._commands.translate_errors(key):
+                if isinstance(reply, Exception):
+                    raise reply
+                found = hash_of(reply)
+                records += [to_record(found, key)] if found else []
         return records
 
     def _judge(self, script: Script, key: JobKey, now: int) -> int:
-        told = 0
+        judged = 0
         with suppress(ForeignRecordError):
-            told, _ = self._asking.run(script, key, now, read=judged_of)
-        return told
+            judged, _ = self._commands.run(script, key, now, read=judged_of)
+        return judged
 
     def _page(self, cursor: int, size: int) -> tuple[int, list[JobKey]]:
         """Where to go on, 0 at the end; and about so many keys that are onejob's."""
 
-        def ask() -> tuple[int, list[bytes]]:
+        def send() -> tuple[int, list[bytes]]:
             command = "SCAN", cursor, "MATCH", f"{PREFIX}*", "COUNT", size
-            return page_of(self._asking.client.execute_command(*command))
+            return page_of(self._commands.client.execute_command(*command))
 
-        following, names = self._asking.answer(ask, again=cursor == 0)  # it means nothing to another server
+        following, names = self._commands.call(send, again=cursor == 0)  # it means nothing to another server
         return following, [key for name in names if (key := key_of(name)) is not None]
 
 

@@ -1,13 +1,13 @@
-"""The `IdempotencyStore` in Valkey or Redis: it keeps the time, and says what the scripts' answers mean."""
+"""The `IdempotencyStore` in Valkey or Redis: it keeps the time, and says what the scripts' replies mean."""
 
 from datetime import timedelta
 from typing import Final
 
 from valkey import Valkey
 
-from adapters.stores.valkey.answers import Taken, claim_of, landed_of
-from adapters.stores.valkey.asking import Asking
+from adapters.stores.valkey.commands import Commands
 from adapters.stores.valkey.mapping import of_life, to_number, to_record
+from adapters.stores.valkey.replies import Taken, claim_of, landed_of
 from adapters.stores.valkey.scripts import BEGIN, CLAIM, COMPLETE, RELEASE, RENEW, Script
 from domain.answer import Answer
 from domain.errors import LeaseLostError, StoreUnavailableError
@@ -32,13 +32,13 @@ class ValkeyIdempotencyStore:
     max_answer_bytes: int | None = MAX_ANSWER_BYTES
 
     def __init__(self, client: Valkey, clock: Clock, retention: timedelta, *, replicas: int = 0) -> None:
-        self._asking = Asking(client, replicas)
+        self._commands = Commands(client, replicas)
         self._clock = clock
         self._retention = retention
 
     def close(self) -> None:
         """Close the connections."""
-        self._asking.close()
+        self._commands.close()
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
         now = self._clock.now()
@@ -46,16 +46,16 @@ class ValkeyIdempotencyStore:
         scheme = f"{job.fingerprint.partition(':')[0]}:"
         identity = job.job_id, job.operation, owner, job.fingerprint, scheme
         times = to_number(now), to_number(now + lease), to_number(now + kept)
-        told, landed = self._asking.run(CLAIM, job.key, *identity, *times, read=claim_of)
-        if isinstance(told, Taken):
-            self._asking.demand(landed, job.key)
-            claim = Claim(job.key, owner, told.attempt, told.epoch, told.life)
-            return Acquired(claim, told.last_error.decode(errors="replace") or None, told.verified)
-        seen = judge(to_record(told, job.key), job, owner, now)
+        reply, landed = self._commands.run(CLAIM, job.key, *identity, *times, read=claim_of)
+        if isinstance(reply, Taken):
+            self._commands.require_replicas(landed, job.key)
+            claim = Claim(job.key, owner, reply.attempt, reply.epoch, reply.life)
+            return Acquired(claim, reply.last_error.decode(errors="replace") or None, reply.verified)
+        seen = judge(to_record(reply, job.key), job, owner, now)
         if isinstance(seen, Free):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
         if isinstance(seen, Acquired):
-            self._asking.demand(landed, job.key)
+            self._commands.require_replicas(landed, job.key)
         return seen
 
     def begin(self, claim: Claim, life: Life) -> None:
@@ -76,11 +76,11 @@ class ValkeyIdempotencyStore:
         self._write(RENEW, claim, to_number(now + lease), to_number(now + kept))
 
     def find(self, key: JobKey) -> Record | None:
-        found = self._asking.hash(key)
+        found = self._commands.hash(key)
         return to_record(found, key) if found else None
 
     def _write(self, script: Script, claim: Claim, *values: str | bytes | int) -> None:
-        held, landed = self._asking.run(script, claim.key, claim.owner, claim.attempt, *values, read=landed_of)
+        held, landed = self._commands.run(script, claim.key, claim.owner, claim.attempt, *values, read=landed_of)
         if not held:
             raise LeaseLostError(f"{claim.key}: attempt {claim.attempt} holds no claim")
-        self._asking.demand(landed, claim.key)
+        self._commands.require_replicas(landed, claim.key)

@@ -122,7 +122,7 @@ def test_whatever_a_call_raises_is_that_nobody_answered(
     error: type[Exception],
 ) -> None:
     store.claim(JOB, owner="a", lease=LEASE)
-    client = store._asking.client
+    client = store._commands.client
     name = "execute_command" if when == "before" else "parse_response"
 
     def raising(*_: object, **__: object) -> object:

@@ -228,7 +228,7 @@ def test_a_write_counts_only_when_the_replicas_have_it_however_often_it_is_asked
     replicated: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "adapters.stores.valkey.asking.WAIT", PATIENT - IMPATIENT
+        "adapters.stores.valkey.commands.WAIT", PATIENT - IMPATIENT
     )  # of a machine that has other things to do
     server, replica = replicated
     clock = FakeClock()
@@ -243,7 +243,7 @@ def test_a_write_counts_only_when_the_replicas_have_it_however_often_it_is_asked
         lambda store: store.release(held[1], "Error"),
     ]
     with replica.paused(), monkeypatch.context() as patch:
-        patch.setattr("adapters.stores.valkey.asking.WAIT", timedelta(milliseconds=50))
+        patch.setattr("adapters.stores.valkey.commands.WAIT", timedelta(milliseconds=50))
         for write in writes:
             for _ in range(2):  # the second time it finds what had landed, on a connection that has written nothing
                 fresh = replicated_store(server, clock)

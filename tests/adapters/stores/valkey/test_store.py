@@ -106,7 +106,7 @@ def test_an_interrupted_question_leaves_no_answer_for_the_next_one(
     """The server answers it only when the next one was asked."""
     store = valkey_store(server.port, FakeClock(), RETENTION)
     store.claim(JOB, owner="a", lease=LEASE)
-    client, asked = store._asking.client, Event()
+    client, asked = store._commands.client, Event()
     parse = client.parse_response
 
     def interrupted(*_: object, **__: object) -> None:

@@ -52,7 +52,7 @@ def line(server: Server) -> Iterator[TcpProxy]:
 def warmed(line: TcpProxy) -> ValkeyIdempotencyStore:
     """A store with `THREADS` open connections."""
     store, together = valkey_store(line.port, FakeClock(), RETENTION), Barrier(THREADS)
-    pool: Any = store._asking.client.connection_pool
+    pool: Any = store._commands.client.connection_pool
 
     def hold() -> None:
         connection = pool.get_connection("PING")
@@ -162,7 +162,7 @@ def test_every_connection_is_new_after_a_refusal(
 
 def connected(store: ValkeyIdempotencyStore) -> set[object]:
     """Our ends of its connections."""
-    pool: Any = store._asking.client.connection_pool
+    pool: Any = store._commands.client.connection_pool
     taken = [pool.get_connection("PING") for _ in range(THREADS)]
     for connection in taken:
         pool.release(connection)
@@ -172,7 +172,7 @@ def connected(store: ValkeyIdempotencyStore) -> set[object]:
 def test_a_refusal_costs_no_other_thread_its_answer(server: Server, line: TcpProxy) -> None:
     """What is in use is closed when it is given back."""
     store = warmed(line)
-    pool: Any = store._asking.client.connection_pool
+    pool: Any = store._commands.client.connection_pool
     used = pool.get_connection("PING")
     used.send_command("PING")
     line.plan = [REFUSALS["replica"]]

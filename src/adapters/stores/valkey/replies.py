@@ -1,4 +1,4 @@
-"""What the server's answers are like. Each function raises `ValueError` for one that the command does not give: it came
+"""What the server's replies are like. Each function raises `ValueError` for one that the command does not give: it came
 from a proxy, a server of something else or a broken line, and says nothing of a record.
 """
 
@@ -15,33 +15,33 @@ _WHOLE: Final = re.compile(rb"[0-9]{1,16}")
 _CURSOR: Final = re.compile(rb"[0-9]{1,20}")
 
 
-def landed_of(answer: object) -> bool:
+def landed_of(reply: object) -> bool:
     """Of a write under a fence: whether it landed."""
-    if type(answer) is not int or answer not in (0, 1):
+    if type(reply) is not int or reply not in (0, 1):
         raise ValueError("neither 0 nor 1")
-    return answer == 1
+    return reply == 1
 
 
-def judged_of(answer: object) -> int:
+def judged_of(reply: object) -> int:
     """Of `PURGE` and `IS_OVER`."""
-    if type(answer) is int and -1 <= answer <= 1:
-        return answer
+    if type(reply) is int and -1 <= reply <= 1:
+        return reply
     raise ValueError("none of -1, 0 and 1")
 
 
-def hash_of(answer: object) -> Hash:
+def hash_of(reply: object) -> Hash:
     """A hash as name, value, name, value."""
-    if not isinstance(answer, list) or len(answer) % 2 or not all(isinstance(each, bytes) for each in answer):
+    if not isinstance(reply, list) or len(reply) % 2 or not all(isinstance(each, bytes) for each in reply):
         raise ValueError("no hash")
-    found = dict(zip(answer[::2], answer[1::2], strict=True))
-    if 2 * len(found) != len(answer):
+    found = dict(zip(reply[::2], reply[1::2], strict=True))
+    if 2 * len(found) != len(reply):
         raise ValueError("a name that stands twice")
     return found
 
 
-def changed_of(answer: object) -> tuple[bool, Hash]:
+def changed_of(reply: object) -> tuple[bool, Hash]:
     """Of `FORGET`: whether it landed, and the record."""
-    match answer:
+    match reply:
         case [landed, found]:
             return landed_of(landed), hash_of(found)
     raise ValueError("no pair")
@@ -58,10 +58,10 @@ class Taken:
     life: Life
 
 
-def claim_of(answer: Any) -> Taken | Hash:
+def claim_of(reply: Any) -> Taken | Hash:
     """Of `CLAIM`: what was taken, or the record that stands in the way."""
-    match answer:
-        case [0, found] if type(answer[0]) is int:
+    match reply:
+        case [0, found] if type(reply[0]) is int:
             if not (record := hash_of(found)):
                 raise ValueError("refused by no record")
             return record
@@ -73,19 +73,19 @@ def claim_of(answer: Any) -> Taken | Hash:
     raise ValueError("neither taken nor refused")
 
 
-def page_of(answer: object) -> tuple[int, list[bytes]]:
+def page_of(reply: object) -> tuple[int, list[bytes]]:
     """Of `SCAN`: where to go on, 0 at the end, and names."""
-    match answer:
+    match reply:
         case [bytes(cursor), list(names)] if _CURSOR.fullmatch(cursor) and all(isinstance(e, bytes) for e in names):
             return int(cursor), names
     raise ValueError("no page")
 
 
-def replicas_of(answer: object) -> int:
+def replicas_of(reply: object) -> int:
     """Of `WAIT`."""
-    if type(answer) is not int or answer < 0:
+    if type(reply) is not int or reply < 0:
         raise ValueError("no count")
-    return answer
+    return reply
 
 
 def _first_or_later(text: bytes) -> int:
