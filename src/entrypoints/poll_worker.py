@@ -93,7 +93,7 @@ def make_poll_worker(
         helpers=[parts.renewing_heartbeat()],
         threads=threads,
     )
-    return Parts(worker, receiver, events, settings, getattr(parts.store(), "close", lambda: None))
+    return Parts(worker, receiver, events, settings, parts.store().close)
 
 
 def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:

@@ -88,6 +88,9 @@ class KillingStore:
         with self.points.around("find"):
             return self.inner.find(key)
 
+    def close(self) -> None:
+        self.inner.close()
+
 
 def append(file: Path, line: str) -> None:
     """Durable as an effect should be: a killed process has written it or not."""

@@ -98,6 +98,9 @@ class WatchedStore:
         watched.said.append(("find", record))
         return record
 
+    def close(self) -> None:
+        """No step: nothing is held."""
+
     def _write(self, name: str, call: Callable[[], None]) -> None:
         watched = self._step()
         try:

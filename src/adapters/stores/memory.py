@@ -113,6 +113,9 @@ class MemoryIdempotencyStore:
                 del self._records[key]
             return Purged(len(page), len(over), str(page[-1]) if len(keys) > limit else None)
 
+    def close(self) -> None:
+        """Nothing is held but the records, which stay."""
+
     def _held(self, claim: Claim) -> Record:
         record = self._records.get(claim.key)
         if record is None or not is_held_by(record, claim):

@@ -3,7 +3,6 @@
 from contextlib import ExitStack
 
 from adapters.stores.sqlite.database import UnusableDatabaseError
-from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.container import Container
 from entrypoints.settings import Backend, SettingError
@@ -17,5 +16,4 @@ def open_store(container: Container, name: Backend, stack: ExitStack) -> None:
         raise
     except Exception as error:
         raise UnusableOptionError(f"--store {name}: {type(error).__name__}: {error}") from error
-    if isinstance(store, SQLiteIdempotencyStore):
-        stack.callback(store.close)
+    stack.callback(store.close)

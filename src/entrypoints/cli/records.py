@@ -4,7 +4,7 @@ import getpass
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,7 +17,6 @@ from adapters.system import new_secret
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.record import ClaimAnswer, Record
 from domain.shared_secret import SharedSecret
@@ -109,26 +108,18 @@ def open_records(options: RecordsOptions) -> Iterator[Records]:
         raise SettingError(f"{settings.db}: there is no such file: --db, or IDEMPOTENCY_DB, names it")
     container = Container()
     container.settings.override(settings)
-    opened: list[IdempotencyStore] = []
-    with _environment_of(options):
+    with _environment_of(options), ExitStack() as stack:
         admin = _admin(container, settings)
-        try:
-            secret = SharedSecret(admin.look, partial(_claim, container, opened), settings.namespace, new_secret)
-            yield Records(settings, admin, container.clock(), options.aws, Notes(secret))
-        finally:
-            for one in (admin, *opened):
-                close = getattr(one, "close", None)
-                if close is not None:
-                    close()
+        stack.callback(admin.close)
+        secret = SharedSecret(admin.look, partial(_claim, container, stack), settings.namespace, new_secret)
+        yield Records(settings, admin, container.clock(), options.aws, Notes(secret))
 
 
-def _claim(
-    container: Container, opened: list[IdempotencyStore], job: Job, *, owner: str, lease: timedelta
-) -> ClaimAnswer:
-    """By a worker's store, which an operator opens only for this."""
-    if not opened:
-        opened.append(container.store())
-    return opened[0].claim(job, owner=owner, lease=lease)
+def _claim(container: Container, stack: ExitStack, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+    """By a worker's store, which an operator opens only for this: once, and closes with `stack`."""
+    store = container.store()
+    stack.callback(store.close)
+    return store.claim(job, owner=owner, lease=lease)
 
 
 def _admin(container: Container, settings: Settings) -> StoreAdmin:

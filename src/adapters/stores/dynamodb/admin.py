@@ -68,6 +68,9 @@ class DynamoDBStoreAdmin:
             deleted = sum(self._layer.purge_record(key, now) for key in over)
         return Purged(len(page), deleted, after)
 
+    def close(self) -> None:
+        """Nothing to give back: the layer and its client are its maker's."""
+
     def _page(self, after: str | None, limit: int) -> tuple[list[FencedRecord], str | None]:
         """Records of onejob and Powertools; whatever else is there is passed over."""
         with translate_errors("the table"):

@@ -106,6 +106,9 @@ class DynamoDBIdempotencyStore:
                 found = self._layer.find_record(str(key), consistent=True)
             return None if found is None else to_record(found, key)
 
+    def close(self) -> None:
+        """Nothing to give back: the layer and its client are its maker's."""
+
     def _stands_in_the_way(self, found: DataRecord | None, job: Job, owner: str, now: datetime) -> ClaimAnswer:
         if not isinstance(found, FencedRecord):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but there is no record")
