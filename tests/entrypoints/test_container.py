@@ -23,7 +23,8 @@ from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from adapters.system import SystemClock
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
-from entrypoints.container import VALKEY_ANSWERS, Container, sdk_config
+from entrypoints.client_config import sdk_config
+from entrypoints.container import Container
 from entrypoints.settings import (
     CONNECT_TIMEOUT_SECONDS,
     LONGEST_REQUEST_SECONDS,
@@ -33,6 +34,7 @@ from entrypoints.settings import (
     Settings,
 )
 from entrypoints.sqs_worker import make_handler
+from entrypoints.store_registry import VALKEY_ANSWERS
 from tests.support.aws import TABLE, in_process
 from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
@@ -62,9 +64,8 @@ def container(settings: Settings | None = None) -> Container:
 
 
 def close_stores(made: Container) -> None:
-    stores: list[Any] = [made.store(), made.admin()]
-    for store in stores:
-        store.close()
+    made.store().close()
+    made.admin().close()
 
 
 @contextmanager
@@ -118,8 +119,7 @@ def test_every_part_is_made_for_every_backend(backend: Backend) -> None:
 
 
 def test_there_is_a_store_and_a_test_for_every_backend_that_settings_know() -> None:
-    selector: Any = Container.store
-    assert set(selector.providers) == set(Backend) == set(STORES)
+    assert set(Backend) == set(STORES)
 
 
 @every_backend

@@ -19,7 +19,8 @@ from entrypoints.cli.finding import Finding, Level, ask, fail, ok
 from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.run_view import printable
 from entrypoints.cli.tables import print_object
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend
 
 if TYPE_CHECKING:
     from adapters.stores.valkey.admin import ValkeyStoreAdmin

@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from adapters.stores.sqlite.database import UnusableDatabaseError
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError
+from entrypoints.settings import SettingError
+from entrypoints.store_registry import Backend
 
 
 def open_store(container: Container, name: Backend, stack: ExitStack) -> None:

@@ -24,7 +24,8 @@ from entrypoints.cli.aws import Aws, explained, is_no_url
 from entrypoints.cli.run_view import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend, Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +58,10 @@ class RecordsOptions:
         }
         told = {name: value for name, value in named.items() if value is not None}
         settings = Settings.from_environment({**environment, **told})
-        if settings.backend is Backend.MEMORY:
+        if settings.backend.reach is Reach.PROCESS:
             raise SettingError(
-                "IDEMPOTENCY_BACKEND=memory is gone with its process: --table NAME or --db FILE says where records are"
+                f"IDEMPOTENCY_BACKEND={settings.backend} is gone with its process: "
+                "--table NAME or --db FILE says where records are"
             )
         if self.region is not None and settings.table_region not in (None, self.region):
             raise SettingError(f"--table {settings.table} is in {settings.table_region}, but --region is {self.region}")

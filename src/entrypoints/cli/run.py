@@ -30,7 +30,8 @@ from entrypoints.cli.run_options import RunOptions
 from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View, say
 from entrypoints.cli.runner import JobFileRunner, Told
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend, Reach
 
 ALL_DONE: Final = 0
 SOME_FAILED: Final = 1
@@ -184,7 +185,7 @@ class LastTraces:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
-        **(FOR_EVER if options.store in (Backend.SQLITE, Backend.MEMORY) else {}),
+        **({} if options.store.reach is Reach.NETWORK else FOR_EVER),
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),

@@ -21,7 +21,8 @@ from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.serve_server import DoorServer
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend
 
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130
