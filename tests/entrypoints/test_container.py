@@ -23,6 +23,7 @@ from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from adapters.system import SystemClock
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
+from entrypoints.cli.opening import open_store
 from entrypoints.client_config import sdk_config
 from entrypoints.container import Container
 from entrypoints.settings import (
@@ -40,7 +41,7 @@ from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
 from tests.support.valkey import emptied
 
-STORES: dict[Backend, type] = {
+STORES: dict[Backend, Any] = {
     Backend.DYNAMODB: DynamoDBIdempotencyStore,
     Backend.SQLITE: SQLiteIdempotencyStore,
     Backend.MEMORY: MemoryIdempotencyStore,
@@ -120,6 +121,23 @@ def test_every_part_is_made_for_every_backend(backend: Backend) -> None:
 
 def test_there_is_a_store_and_a_test_for_every_backend_that_settings_know() -> None:
     assert set(Backend) == set(STORES)
+
+
+@every_backend
+def test_a_command_closes_whichever_store_it_opened(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[object] = []
+    close = STORES[backend].close
+
+    def recorded(store: object) -> None:
+        closed.append(store)
+        close(store)
+
+    with worker(backend) as made:
+        monkeypatch.setattr(STORES[backend], "close", recorded)
+        with ExitStack() as stack:
+            open_store(made, backend, stack)
+            assert closed == []
+        assert closed == [made.store()]
 
 
 @every_backend

@@ -64,7 +64,7 @@ BUGS: Final = (
     Bug("attempts start anew", RECORD, "attempts=(old.attempts if old else 0) + 1", "attempts=(old.attempts if old and old.owner else 0) + 1"),
     Bug("release keeps the lease", RECORD, "        lease_until=RELEASED,\n        last_error=error", "        last_error=error"),
     Bug("somebody's completion taken for one's own", RECORD, "        and record.status is Status.COMPLETED\n        and (record.owner, record.attempts) == (claim.owner, claim.attempt)\n", "        and record.status is Status.COMPLETED\n"),
-    Bug("retention shorter than the lease", RECORD, "        expires_at=now + max(retention, lease),\n", "        expires_at=now + retention,\n"),
+    Bug("retention shorter than the lease", RECORD, "    return now + max(retention, lease)\n", "    return now + retention\n"),
     Bug("lease over at its very end", RECORD, "else self.lease_until) < now", "else self.lease_until) <= now"),
     Bug("retention over at its very end", RECORD, "self.expires_at < now and", "self.expires_at <= now and"),
     Bug("retention judged before the lease", RECORD, "self.expires_at < now and (not self.in_progress or self.lease_is_over(now))", "self.expires_at < now"),

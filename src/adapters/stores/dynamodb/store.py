@@ -15,7 +15,7 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge, kept_until
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -38,7 +38,7 @@ class DynamoDBIdempotencyStore:
         wanted = FencedRecord(
             idempotency_key=str(job.key),
             in_progress_expiry_timestamp=to_ms(now + lease),
-            expiry_timestamp=to_seconds(now + max(self._retention, lease)),
+            expiry_timestamp=to_seconds(kept_until(now, lease, self._retention)),
             payload_hash=job.fingerprint,
             scheme=job.fingerprint.partition(":")[0],
             owner=owner,
@@ -90,7 +90,7 @@ class DynamoDBIdempotencyStore:
         record = self._held(claim)
         now = self._now()
         record.in_progress_expiry_timestamp = to_ms(now + lease)
-        record.expiry_timestamp = to_seconds(now + max(self._retention, lease))
+        record.expiry_timestamp = to_seconds(kept_until(now, lease, self._retention))
         with translate_errors(claim.key):
             self._layer.renew_record(record)
 

@@ -15,7 +15,7 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge
+from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge, kept_until
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 """The server has one thread: while it moves an answer, everyone waits."""
@@ -42,10 +42,9 @@ class ValkeyIdempotencyStore:
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
         now = self._clock.now()
-        kept = max(self._retention, lease)
         scheme = f"{job.fingerprint.partition(':')[0]}:"
         identity = job.job_id, job.operation, owner, job.fingerprint, scheme
-        times = to_number(now), to_number(now + lease), to_number(now + kept)
+        times = to_number(now), to_number(now + lease), to_number(kept_until(now, lease, self._retention))
         reply, landed = self._commands.run(CLAIM, job.key, *identity, *times, read=claim_of)
         if isinstance(reply, Taken):
             self._commands.require_replicas(landed, job.key)
@@ -72,8 +71,8 @@ class ValkeyIdempotencyStore:
         self._write(RELEASE, claim, short, int(forget_payload), to_number(self._clock.now()), *counted)
 
     def renew(self, claim: Claim, lease: timedelta) -> None:
-        now, kept = self._clock.now(), max(self._retention, lease)
-        self._write(RENEW, claim, to_number(now + lease), to_number(now + kept))
+        now = self._clock.now()
+        self._write(RENEW, claim, to_number(now + lease), to_number(kept_until(now, lease, self._retention)))
 
     def find(self, key: JobKey) -> Record | None:
         found = self._commands.hash(key)

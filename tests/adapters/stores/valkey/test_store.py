@@ -128,6 +128,15 @@ def test_an_interrupted_question_leaves_no_answer_for_the_next_one(
     store.close()
 
 
+def test_a_store_that_is_closed_has_no_connection(server: Server) -> None:
+    store = valkey_store(server.port, FakeClock(), RETENTION)
+    store.claim(JOB, owner="a", lease=LEASE)
+    connections = store._commands.client.connection_pool._connections
+    assert any(one._sock for one in connections)
+    store.close()
+    assert not any(one._sock for one in connections)
+
+
 @pytest.mark.parametrize("left", [timedelta(0), timedelta(microseconds=-1)], ids=["live", "over"])
 def test_a_live_lease_outlasts_a_retention_that_is_over(server: Server, left: timedelta) -> None:
     """No record of ours is so; one that somebody mended by hand may be."""
