@@ -60,7 +60,7 @@ bare := "UV_PROJECT_ENVIRONMENT=.venv-pytest uv run --frozen --no-default-groups
 # the stores that need no more than that
 pytest-only:
     {{ bare }} tests/domain tests/architecture tests/contract -k "not sqlite"
-    {{ bare }} tests/contract tests/adapters/test_memory.py -k "sqlite or lock"
+    {{ bare }} tests/contract tests/adapters/stores/test_memory.py -k "sqlite or lock"
 
 # the story in two seconds
 demo:

@@ -48,7 +48,7 @@ def _idemkit(calls: int) -> dict[str, list[float]]:
 
 def _onejob(calls: int) -> list[float]:
     """From a message as it was parsed to its outcome."""
-    from adapters.memory import MemoryIdempotencyStore
+    from adapters.stores.memory import MemoryIdempotencyStore
     from adapters.system import SystemClock, jitter, new_id
     from domain.delivery import Delivery
     from domain.job_factory import JobFactory

@@ -170,10 +170,15 @@ def refusal_to_forget(found: Record | None, seen: Record) -> RecordChangedError 
     return LeaseHeldError(f"{seen.key}: attempt {found.attempts} has not ended")
 
 
+def kept_until(now: datetime, lease: timedelta, retention: timedelta) -> datetime:
+    """The end of the retention of a record that is claimed or renewed now. It is never before the end of the lease."""
+    return now + max(retention, lease)
+
+
 def claimed(
     old: Record | None, job: Job, *, owner: str, now: datetime, lease: timedelta, retention: timedelta
 ) -> Record:
-    """The record as a claim makes it, where `judge` found `old` free. Retention is never shorter than the lease."""
+    """The record as a claim makes it, where `judge` found `old` free."""
     life = old.life if old else NEW
     if old and old.retention_is_over(now):
         life = life.following()
@@ -184,7 +189,7 @@ def claimed(
         owner=owner,
         attempts=(old.attempts if old else 0) + 1,
         lease_until=now + lease,
-        expires_at=now + max(retention, lease),
+        expires_at=kept_until(now, lease, retention),
         fingerprint=job.fingerprint,
         last_error=old.last_error if old else None,
         first_seen=old.first_seen if old and old.first_seen else now,
@@ -260,7 +265,7 @@ def renewed(held: Record, now: datetime, lease: timedelta, retention: timedelta)
     """The record as a renewal makes it; never backwards."""
     if held.lease_until is not None and held.lease_until >= now + lease:
         return held
-    return replace(held, lease_until=now + lease, expires_at=now + max(retention, lease))
+    return replace(held, lease_until=now + lease, expires_at=kept_until(now, lease, retention))
 
 
 def forgotten(seen: Record, now: datetime, retention: timedelta) -> Record:

@@ -4,12 +4,11 @@ Builder functions import their technology inside, so that a worker loads only wh
 """
 
 import os
-from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dependency_injector.containers import DeclarativeContainer
-from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Selector, Singleton
+from dependency_injector.providers import Callable, Dependency, Factory, Object, Provider, Singleton
 
 from adapters.forks import ends_forks
 from adapters.interrupts import is_of_a_signal
@@ -18,7 +17,7 @@ from adapters.sqs.notes import Notes
 from adapters.sqs.ports import Crew, Queue
 from adapters.system import Jitter, SystemClock, jitter, new_id, new_secret
 from adapters.threads.crew import ThreadCrew
-from adapters.threads.heartbeat import RENEWERS, ThreadHeartbeat
+from adapters.threads.heartbeat import ThreadHeartbeat
 from adapters.threads.seam import SYSTEM_THREADS, Threads
 from domain.job_factory import JobFactory
 from domain.operation import Operations
@@ -28,124 +27,34 @@ from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.service import JobService, no_heartbeat
 from domain.shared_secret import SharedSecret
+from entrypoints.client_config import sdk_config
 from entrypoints.http_settings import HttpSettings
-from entrypoints.settings import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import StoreParts
 
 if TYPE_CHECKING:
-    from botocore.config import Config
     from mypy_boto3_sqs.client import SQSClient
-    from valkey import Valkey
 
     from adapters.http.door import HttpDoor, JobSender
-    from adapters.memory import MemoryIdempotencyStore
-    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
     from adapters.telemetry import PowertoolsTelemetry
 
 SQS_TRIES: Final = 2
 """Nothing of ours tries a burial or a deletion again, and what fails comes back by itself."""
 
-VALKEY_ANSWERS: Final = 4
-"""So many are waited for in one request at most: AUTH and SELECT on a new connection, the script's own, WAIT's."""
+
+def store_parts(settings: Settings, clock: Clock) -> StoreParts:
+    """Of the backend that the settings name (`entrypoints.store_registry`). Raises `SettingError`."""
+    return settings.backend.build(settings, clock)
 
 
-def connections(settings: Settings) -> int:
-    """How many a client may have open: one for each thread that may ask at the same time, and two to spare."""
-    return settings.concurrency + RENEWERS + 2
+def idempotency_store(parts: StoreParts) -> IdempotencyStore:
+    """For workers. Whoever asks for it closes it. Raises `SettingError`, and the technology's own errors."""
+    return parts.store()
 
 
-def sdk_config(settings: Settings, tries: int = 1) -> "Config":
-    """How boto3 talks: short time-outs, a connection for each thread of jobs and of heartbeats, and two to spare.
-
-    It does not check our requests before sending them: code of ours makes each, and a tenth of a job's CPU is saved.
-    Its name is given, since botocore puts together one of its own anew, twice, for each request: as much again.
-    """
-    from botocore import __version__
-    from botocore.config import Config
-
-    return Config(
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": tries},
-        max_pool_connections=connections(settings),
-        tcp_keepalive=True,
-        parameter_validation=False,
-        user_agent=f"onejob botocore/{__version__}",
-    )
-
-
-def memory_store(settings: Settings, clock: Clock) -> "MemoryIdempotencyStore":
-    """For tests and trials."""
-    from adapters.memory import MemoryIdempotencyStore
-
-    return MemoryIdempotencyStore(clock, settings.retention)
-
-
-def dynamodb_layer(settings: Settings) -> "FencedDynamoDBPersistenceLayer":
-    """For production: one client, made now."""
-    from adapters.aws import client
-    from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-
-    made = client("dynamodb", region_name=settings.table_region, config=sdk_config(settings))
-    return FencedDynamoDBPersistenceLayer(settings.table or "", boto3_client=made)
-
-
-def dynamodb_store(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> IdempotencyStore:
-    """For production."""
-    from adapters.powertools.store import DynamoDBIdempotencyStore
-
-    return DynamoDBIdempotencyStore(layer, clock, settings.retention)
-
-
-def dynamodb_admin(layer: "FencedDynamoDBPersistenceLayer", clock: Clock, settings: Settings) -> StoreAdmin:
-    """For who operates it."""
-    from adapters.powertools.admin import DynamoDBStoreAdmin
-
-    return DynamoDBStoreAdmin(layer, clock, settings.retention)
-
-
-def sqlite_store(settings: Settings, clock: Clock) -> IdempotencyStore:
-    """For one machine: a file, shared by its processes. Raises `UnusableDatabaseError`."""
-    from adapters.sqlite.store import SQLiteIdempotencyStore
-
-    return SQLiteIdempotencyStore(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
-
-
-def sqlite_admin(settings: Settings, clock: Clock) -> StoreAdmin:
-    """Raises `UnusableDatabaseError`."""
-    from adapters.sqlite.admin import SQLiteStoreAdmin
-
-    return SQLiteStoreAdmin(settings.db, clock, settings.retention, allow_network=settings.db_allow_network)
-
-
-def valkey_client(settings: Settings) -> "Valkey":
-    """One pool of connections to a server that was found fit. Raises `SettingError`, `UnusableServerError`."""
-    try:
-        from adapters.valkey.server import open_server
-    except ModuleNotFoundError as error:
-        raise SettingError("IDEMPOTENCY_BACKEND=valkey: no client is installed: `uv sync --group valkey`") from error
-
-    return open_server(
-        settings.valkey_url or "",
-        connections=connections(settings),
-        connect_timeout=timedelta(seconds=CONNECT_TIMEOUT_SECONDS),
-        read_timeout=timedelta(seconds=READ_TIMEOUT_SECONDS / VALKEY_ANSWERS),
-    )
-
-
-def valkey_store(settings: Settings, clock: Clock) -> IdempotencyStore:
-    """For machines that share a server. Raises `SettingError`, `UnusableServerError`."""
-    client = valkey_client(settings)  # first, since it knows what to say where there is none
-    from adapters.valkey.store import ValkeyIdempotencyStore
-
-    return ValkeyIdempotencyStore(client, clock, settings.retention, replicas=settings.valkey_replicas)
-
-
-def valkey_admin(settings: Settings, clock: Clock) -> StoreAdmin:
-    """For who operates it. Raises `SettingError`, `UnusableServerError`."""
-    client = valkey_client(settings)  # first, since it knows what to say where there is none
-    from adapters.valkey.admin import ValkeyStoreAdmin
-
-    return ValkeyStoreAdmin(client, clock, settings.retention, replicas=settings.valkey_replicas)
+def store_admin(parts: StoreParts) -> StoreAdmin:
+    """For operators. As `idempotency_store`."""
+    return parts.admin()
 
 
 def thread_heartbeat(store: IdempotencyStore, clock: Clock, threads: Threads) -> ThreadHeartbeat:
@@ -239,22 +148,9 @@ class Container(DeclarativeContainer):
     events: Provider["PowertoolsTelemetry"] = Singleton(telemetry, settings)
     crew: Provider[Crew] = Singleton(thread_crew, settings, clock, events, threads)
     queue: Provider[Queue] = Singleton(sqs_queue, settings, threads)
-    _layer: Provider["FencedDynamoDBPersistenceLayer"] = Singleton(dynamodb_layer, settings)
-    _memory: Provider["MemoryIdempotencyStore"] = Singleton(memory_store, settings, clock)
-    store: Provider[IdempotencyStore] = Selector(
-        settings.provided.backend,
-        dynamodb=Singleton(dynamodb_store, _layer, clock, settings),
-        sqlite=Singleton(sqlite_store, settings, clock),
-        memory=_memory,
-        valkey=Singleton(valkey_store, settings, clock),
-    )
-    admin: Provider[StoreAdmin] = Selector(
-        settings.provided.backend,
-        dynamodb=Singleton(dynamodb_admin, _layer, clock, settings),
-        sqlite=Singleton(sqlite_admin, settings, clock),
-        memory=_memory,
-        valkey=Singleton(valkey_admin, settings, clock),
-    )
+    _store_parts: Provider[StoreParts] = Singleton(store_parts, settings, clock)
+    store: Provider[IdempotencyStore] = Singleton(idempotency_store, _store_parts)
+    admin: Provider[StoreAdmin] = Singleton(store_admin, _store_parts)
     renewing_heartbeat: Provider[ThreadHeartbeat] = Singleton(thread_heartbeat, store, clock, threads)
     heartbeat: Provider[Heartbeat] = Object(no_heartbeat)
     job_factory: Provider[JobFactory] = Factory(JobFactory, settings.provided.namespace, operations)

@@ -15,8 +15,10 @@ from adapters.threads.pool import ThreadPool
 from adapters.worker_telemetry import WorkerTelemetry
 from domain.job_factory import JobFactory
 from domain.operation import Operations
-from entrypoints.container import SQS_TRIES, Container, sdk_config
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.client_config import sdk_config
+from entrypoints.container import SQS_TRIES, Container
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Reach
 
 ANSWER_SECONDS: Final = 5
 """How much longer than a long poll its answer may take."""
@@ -93,18 +95,19 @@ def make_poll_worker(
         helpers=[parts.renewing_heartbeat()],
         threads=threads,
     )
-    return Parts(worker, receiver, events, settings, getattr(parts.store(), "close", lambda: None))
+    return Parts(worker, receiver, events, settings, parts.store().close)
 
 
 def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:
     """Raises `SettingError` for a store that this worker's colleagues would not share."""
-    if settings.backend is Backend.MEMORY:
+    name, reach = settings.backend, settings.backend.reach
+    if reach is Reach.PROCESS:
         raise SettingError(
-            "IDEMPOTENCY_BACKEND=memory forgets with the process: use dynamodb, or sqlite with --single-host"
+            f"IDEMPOTENCY_BACKEND={name} forgets with the process: use dynamodb, or sqlite with --single-host"
         )
-    if settings.backend is Backend.SQLITE and not single_host:
+    if reach is Reach.MACHINE and not single_host:
         raise SettingError(
-            "IDEMPOTENCY_BACKEND=sqlite is a file that workers on other machines do not see: "
+            f"IDEMPOTENCY_BACKEND={name} is a file that workers on other machines do not see: "
             "say --single-host if there are none, or use dynamodb"
         )
 

@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import parse_qs, urlsplit
 
 from domain.identity import NAME
+from entrypoints.store_registry import Backend as Backend  # its names are values of a setting
+from entrypoints.store_registry import Reach
 
 CONNECT_TIMEOUT_SECONDS: Final = 1
 READ_TIMEOUT_SECONDS: Final = 2
@@ -37,15 +38,6 @@ _FALSE = frozenset({"0", "false", "no", "off", ""})
 
 class SettingError(Exception):
     """A setting is missing or cannot be used; the text says which, and what would do."""
-
-
-class Backend(StrEnum):
-    """Where records live."""
-
-    DYNAMODB = "dynamodb"
-    SQLITE = "sqlite"
-    MEMORY = "memory"
-    VALKEY = "valkey"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +87,11 @@ class Settings:
         valkey_url = read.valkey_url("IDEMPOTENCY_VALKEY_URL")
         if backend is Backend.VALKEY and valkey_url is None:
             raise SettingError("IDEMPOTENCY_VALKEY_URL is not set: the server for job records, as rediss://HOST:PORT")
-        if backend is Backend.VALKEY and in_lambda:
-            raise SettingError("IDEMPOTENCY_BACKEND=valkey has no client in the bundle: inside Lambda use dynamodb")
+        if backend is not Backend.DYNAMODB and in_lambda:
+            why = "has no client in the bundle" if backend.reach is Reach.NETWORK else "forgets with the sandbox"
+            raise SettingError(f"IDEMPOTENCY_BACKEND={backend} {why}: inside Lambda use dynamodb")
         if backend is Backend.VALKEY and not read.flag("IDEMPOTENCY_VALKEY_ALLOW_INSECURE"):
             require_encrypted(valkey_url or "")
-        if backend is not Backend.DYNAMODB and in_lambda:
-            raise SettingError(f"IDEMPOTENCY_BACKEND={backend} forgets with the sandbox: inside Lambda use dynamodb")
         default = cls(backend=backend)
         return cls(
             backend=backend,
@@ -173,10 +164,10 @@ class Reader:
         known = ", ".join(Backend)
         if name is None:
             raise SettingError(f"IDEMPOTENCY_BACKEND is not set: outside Lambda say which, one of {known}")
-        try:
-            return Backend(name)
-        except ValueError:
-            raise SettingError(f"IDEMPOTENCY_BACKEND={name!r}: expected one of {known}") from None
+        found = next((one for one in Backend if one == name), None)
+        if found is None:
+            raise SettingError(f"IDEMPOTENCY_BACKEND={name!r}: expected one of {known}")
+        return found
 
     def namespace(self, name: str, default: str) -> str:
         text = self.text(name) or default

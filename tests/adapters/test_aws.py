@@ -14,9 +14,6 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from adapters.aws import CallFailedError, NoEvidenceError, call, check_sent, client, md5_of
-from adapters.powertools.admin import DynamoDBStoreAdmin
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-from adapters.powertools.store import DynamoDBIdempotencyStore
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.job_sender import SqsJobSender
 from adapters.sqs.letters import LetterBox
@@ -26,6 +23,9 @@ from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import SqsQueue, failures
 from adapters.sqs.received import lambda_event
 from adapters.sqs.sender import Outgoing, SqsSender
+from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
+from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 from adapters.threads.seam import SYSTEM_THREADS
 from domain.answer import Answer
 from domain.errors import StoreUnavailableError

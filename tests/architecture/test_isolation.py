@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 MODULES = sorted(
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in [*SOURCE.glob("domain/**/*.py"), SOURCE / "adapters" / "memory.py"]
+    for path in [*SOURCE.glob("domain/**/*.py"), SOURCE / "adapters" / "stores" / "memory.py"]
 )
 PROBE = """
 import sys

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,12 +28,17 @@ class Harness:
 
 
 @contextmanager
-def memory() -> Iterator[Harness]:
-    from adapters.memory import MemoryIdempotencyStore
+def registered(name: str) -> Iterator[Harness]:
+    """As the registry builds it: for a store that needs no surroundings and no setting of its own."""
+    from entrypoints.settings import Settings
 
     clock = FakeClock()
-    store = MemoryIdempotencyStore(clock, RETENTION)
-    yield Harness(store, store, clock)
+    settings = Settings.from_environment({"IDEMPOTENCY_BACKEND": name})
+    parts = settings.backend.build(replace(settings, retention=RETENTION), clock)
+    store, admin = parts.store(), parts.admin()
+    yield Harness(store, admin, clock)
+    store.close()
+    admin.close()
 
 
 @contextmanager
@@ -57,8 +63,8 @@ def dynamodb_emulated() -> Iterator[Harness]:
 
 @contextmanager
 def sqlite() -> Iterator[Harness]:
-    from adapters.sqlite.admin import SQLiteStoreAdmin
-    from adapters.sqlite.store import SQLiteIdempotencyStore
+    from adapters.stores.sqlite.admin import SQLiteStoreAdmin
+    from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 
     clock = FakeClock()
     with TemporaryDirectory() as folder:
@@ -82,7 +88,7 @@ def valkey() -> Iterator[Harness]:
 
 
 STORES: dict[str, Callable[[], AbstractContextManager[Harness]]] = {
-    "memory": memory,
+    "memory": partial(registered, "memory"),
     "sqlite": sqlite,
     "valkey": valkey,
     "dynamodb (moto)": dynamodb_in_process,

@@ -587,3 +587,14 @@ def test_a_claim_that_lands_after_its_own_release_takes_nothing(harness: Harness
     assert record(harness) == before
     assert attempt(claim(harness, "b", OTHER_PAYLOAD)) == 2
     assert record(harness).released_by is None
+
+
+# close
+
+
+def test_a_store_that_is_closed_twice_leaves_its_records_and_its_claims(harness: Harness) -> None:
+    acquire(harness)
+    before = harness.admin.look(JOB.key)
+    harness.store.close()
+    harness.store.close()
+    assert harness.admin.look(JOB.key) == before is not None

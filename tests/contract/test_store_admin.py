@@ -328,3 +328,11 @@ def test_what_changed_since_it_was_shown_is_not_restarted(harness: Harness) -> N
     with pytest.raises(RecordChangedError):
         harness.admin.restart(replace(shown, key=job("nobody").key))
     assert harness.admin.look(job("nobody").key) is None
+
+
+def test_an_admin_that_is_closed_twice_leaves_the_records(harness: Harness) -> None:
+    acquire(harness)
+    before = harness.store.find(JOB.key)
+    harness.admin.close()
+    harness.admin.close()
+    assert harness.store.find(JOB.key) == before is not None

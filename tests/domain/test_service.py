@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.answer import Answer
 from domain.attempt import Attempt
 from domain.delivery import Delivery

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
 from domain.record import Busy, Record

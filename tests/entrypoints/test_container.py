@@ -14,16 +14,18 @@ import boto3
 import pytest
 
 import entrypoints
-from adapters.memory import MemoryIdempotencyStore
-from adapters.powertools.store import DynamoDBIdempotencyStore
-from adapters.sqlite.store import SQLiteIdempotencyStore
 from adapters.sqs.message import NotAnSqsBatchError, read_event
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.valkey.commands import WAIT
+from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from adapters.system import SystemClock
-from adapters.valkey.asking import WAIT
-from adapters.valkey.store import ValkeyIdempotencyStore
 from domain.service import no_heartbeat
 from entrypoints import sqs_worker
-from entrypoints.container import VALKEY_ANSWERS, Container, sdk_config
+from entrypoints.cli.opening import open_store
+from entrypoints.client_config import sdk_config
+from entrypoints.container import Container
 from entrypoints.settings import (
     CONNECT_TIMEOUT_SECONDS,
     LONGEST_REQUEST_SECONDS,
@@ -33,12 +35,13 @@ from entrypoints.settings import (
     Settings,
 )
 from entrypoints.sqs_worker import make_handler
+from entrypoints.store_registry import VALKEY_ANSWERS
 from tests.support.aws import TABLE, in_process
 from tests.support.jobs import operations
 from tests.support.sqs import Context, event, record
 from tests.support.valkey import emptied
 
-STORES: dict[Backend, type] = {
+STORES: dict[Backend, Any] = {
     Backend.DYNAMODB: DynamoDBIdempotencyStore,
     Backend.SQLITE: SQLiteIdempotencyStore,
     Backend.MEMORY: MemoryIdempotencyStore,
@@ -62,9 +65,8 @@ def container(settings: Settings | None = None) -> Container:
 
 
 def close_stores(made: Container) -> None:
-    stores: list[Any] = [made.store(), made.admin()]
-    for store in stores:
-        store.close()
+    made.store().close()
+    made.admin().close()
 
 
 @contextmanager
@@ -118,8 +120,24 @@ def test_every_part_is_made_for_every_backend(backend: Backend) -> None:
 
 
 def test_there_is_a_store_and_a_test_for_every_backend_that_settings_know() -> None:
-    selector: Any = Container.store
-    assert set(selector.providers) == set(Backend) == set(STORES)
+    assert set(Backend) == set(STORES)
+
+
+@every_backend
+def test_a_command_closes_whichever_store_it_opened(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[object] = []
+    close = STORES[backend].close
+
+    def recorded(store: object) -> None:
+        closed.append(store)
+        close(store)
+
+    with worker(backend) as made:
+        monkeypatch.setattr(STORES[backend], "close", recorded)
+        with ExitStack() as stack:
+            open_store(made, backend, stack)
+            assert closed == []
+        assert closed == [made.store()]
 
 
 @every_backend
@@ -220,15 +238,15 @@ def test_the_clients_talk_as_told_whatever_the_environment_says() -> None:
 def test_a_request_to_valkey_fits_the_deadline_margin_with_all_that_may_come_before_it() -> None:
     with worker(Backend.VALKEY, JOB_CONCURRENCY="20", IDEMPOTENCY_VALKEY_REPLICAS="2") as parts:
         store: Any = parts.store()
-        pool = store._asking.client.connection_pool
+        pool = store._commands.client.connection_pool
         told = pool.connection_kwargs
         assert told["socket_connect_timeout"] + VALKEY_ANSWERS * told["socket_timeout"] <= LONGEST_REQUEST_SECONDS
         assert timedelta(0) < WAIT < timedelta(seconds=told["socket_timeout"])
-        assert (pool.max_connections, store._asking._replicas) == (38, 2)
+        assert (pool.max_connections, store._commands._replicas) == (38, 2)
 
 
 def test_without_its_client_valkey_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "adapters.valkey.server", raising=False)
+    monkeypatch.delitem(sys.modules, "adapters.stores.valkey.server", raising=False)
     monkeypatch.setitem(sys.modules, "valkey", None)
     made = container(Settings(backend=Backend.VALKEY, valkey_url="redis://h"))
     with pytest.raises(SettingError, match="uv sync --group valkey"):
@@ -367,7 +385,7 @@ def test_a_deployed_worker_loads_no_tracing_no_command_line_and_nothing_for_test
         "pytest",
         "_pytest",
         "entrypoints.cli",
-        "adapters.memory",
+        "adapters.stores.memory",
     )
     done = start("from entrypoints.sqs_worker import handler" + loaded(*unwanted, "boto3"), **DEPLOYED)
     assert (done.stdout, done.stderr) == ("['boto3']\n", "")

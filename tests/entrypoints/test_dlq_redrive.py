@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from adapters.powertools.admin import DynamoDBStoreAdmin
 from adapters.sqs.letters import LetterBox
 from adapters.sqs.redrive import repeat_id, source_urls
+from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
 from adapters.system import SystemClock
 from domain.attempt import Attempt
 from domain.job import Job

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from adapters.sqlite.database import MIGRATIONS, open_database
+from adapters.stores.sqlite.database import MIGRATIONS, open_database
 from adapters.system import SystemClock
 from entrypoints.cli.doctor_table import table_findings
 from entrypoints.cli.finding import Finding, Level

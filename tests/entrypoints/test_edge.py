@@ -14,8 +14,8 @@ import pytest
 from dependency_injector.providers import Object
 
 from adapters.error_place import UnexpectedError, texts_are_wanted
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.message import NotAnSqsBatchError
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from domain.errors import StoreUnavailableError
 from entrypoints import cleanup, edge, http_api, sqs_worker

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sqlite.admin import SQLiteStoreAdmin
+from adapters.stores.sqlite.admin import SQLiteStoreAdmin
 from adapters.system import SystemClock
 from domain.job_factory import JobFactory
 from domain.operation import Operations

@@ -21,9 +21,9 @@ from adapters.http.door import HttpDoor
 from adapters.http.problems import PROBLEMS
 from adapters.http.reply import Reply
 from adapters.http.request import HttpRequest, NotAnHttpRequestError
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.job_sender import SqsJobSender
 from adapters.sqs.job_size import MAX_JOB_BYTES
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock, new_id
 from domain.attempt import Attempt
 from domain.errors import ForeignRecordError, PermanentError, StoreUnavailableError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.powertools.store import DynamoDBIdempotencyStore
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.job import Job

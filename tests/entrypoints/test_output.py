@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from adapters.sqlite.admin import SQLiteStoreAdmin
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.sqlite.admin import SQLiteStoreAdmin
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from adapters.system import SystemClock
 from domain.record import Record
 from entrypoints.cli.app import app

@@ -9,10 +9,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from entrypoints.container import Container, dynamodb_layer
+from entrypoints.container import Container
 from entrypoints.emulator.launcher import only_environment
 from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.store_registry import dynamodb_layer
 from tests.support.cli import onejob
 from tests.support.jobs import operations
 

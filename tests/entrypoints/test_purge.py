@@ -12,9 +12,9 @@ import boto3
 import pytest
 from dependency_injector.providers import Object
 
-from adapters.memory import MemoryIdempotencyStore
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+from adapters.stores.memory import MemoryIdempotencyStore
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.errors import StoreUnavailableError

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.letters import Letter, read_letter
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE, Notes
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.answer import Answer
 from domain.life import Life
 from domain.record import RELEASED, Record, Status

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from entrypoints.cli.app import app

@@ -88,6 +88,9 @@ class KillingStore:
         with self.points.around("find"):
             return self.inner.find(key)
 
+    def close(self) -> None:
+        self.inner.close()
+
 
 def append(file: Path, line: str) -> None:
     """Durable as an effect should be: a killed process has written it or not."""
@@ -100,7 +103,7 @@ def append(file: Path, line: str) -> None:
 @contextmanager
 def opened(backend: str, folder: Path, clock: FakeClock) -> Iterator[IdempotencyStore]:
     if backend == "sqlite":
-        from adapters.sqlite.store import SQLiteIdempotencyStore
+        from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 
         with closing(SQLiteIdempotencyStore(folder / "records.sqlite", clock, RETENTION)) as store:
             yield store
@@ -171,7 +174,11 @@ def forked(order: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    modules = {"sqlite": "adapters.sqlite.store", "valkey": "tests.support.valkey", "dynamodb": "tests.support.aws"}
+    modules = {
+        "sqlite": "adapters.stores.sqlite.store",
+        "valkey": "tests.support.valkey",
+        "dynamodb": "tests.support.aws",
+    }
     import_module(modules[sys.argv[1]])
     for line in sys.stdin:
         print(forked(json.loads(line)), flush=True)

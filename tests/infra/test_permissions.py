@@ -138,7 +138,7 @@ def test_fifo_and_stage_change_nothing(seen: Requests) -> None:
 
 def test_every_request_that_the_adapters_can_make_was_seen(seen: Requests) -> None:
     text = "\n".join(
-        (PROJECT / "src" / "adapters" / name).read_text() for name in ("powertools/layer.py", "sqs/queue.py")
+        (PROJECT / "src" / "adapters" / name).read_text() for name in ("stores/dynamodb/layer.py", "sqs/queue.py")
     )
     written = set(re.findall(r"client\.(\w+)[(,]", text)) | set(re.findall(r'_in_batches\(\s*"(\w+)"', text))
     assert written >= OPERATORS_ONLY

@@ -117,6 +117,9 @@ class ReferenceStore:
     def find(self, key: JobKey) -> Record | None:
         return self.records.get(key)
 
+    def close(self) -> None:
+        """Nothing is held but the records."""
+
     def forget(self, seen: Record, *, force: bool) -> Record:
         old = self.records[seen.key]
         if (old.status, old.owner, old.attempts, old.epoch) != (seen.status, seen.owner, seen.attempts, seen.epoch):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters import memory
+from adapters.stores import memory
 from domain import service
 from domain.answer import Answer
 from domain.errors import LeaseLostError, PermanentError

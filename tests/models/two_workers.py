@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from greenlet import GreenletExit
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.attempt import Attempt
 from domain.delivery import Delivery
 from domain.outcome import Executed, Failed, Outcome, Rejected

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.answer import Answer
 from domain.errors import LeaseLostError, PermanentError
 from domain.identity import JobKey
@@ -97,6 +97,9 @@ class WatchedStore:
         record = self.world.store.find(key)
         watched.said.append(("find", record))
         return record
+
+    def close(self) -> None:
+        """No step: nothing is held."""
 
     def _write(self, name: str, call: Callable[[], None]) -> None:
         watched = self._step()

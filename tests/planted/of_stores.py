@@ -6,27 +6,27 @@ from tests.planted.bug import Near, simulated
 from tests.simulation.planted import EXPRESSIONS, GROUP_COMMIT, LIFE, RECORD, ROWS, SQLITE, Bug
 
 IDENTITY: Final = "domain/identity.py"
-DYNAMODB: Final = "adapters/powertools/store.py"
-DYNAMODB_LAYER: Final = "adapters/powertools/layer.py"
+DYNAMODB: Final = "adapters/stores/dynamodb/store.py"
+DYNAMODB_LAYER: Final = "adapters/stores/dynamodb/layer.py"
 AWS: Final = "adapters/aws.py"
 QUEUE: Final = "adapters/sqs/queue.py"
-SCRIPTS: Final = "adapters/valkey/scripts.py"
-VALKEY: Final = "adapters/valkey/store.py"
-VALKEY_ADMIN: Final = "adapters/valkey/admin.py"
-SQLITE_ADMIN: Final = "adapters/sqlite/admin.py"
-VALKEY_ASKING: Final = "adapters/valkey/asking.py"
-VALKEY_ANSWERS: Final = "adapters/valkey/answers.py"
-VALKEY_POOL: Final = "adapters/valkey/pool.py"
-DATABASE: Final = "adapters/sqlite/database.py"
-FILE_SYSTEM: Final = "adapters/sqlite/file_system.py"
-DATABASE_FILE: Final = "adapters/sqlite/file.py"
+SCRIPTS: Final = "adapters/stores/valkey/scripts.py"
+VALKEY: Final = "adapters/stores/valkey/store.py"
+VALKEY_ADMIN: Final = "adapters/stores/valkey/admin.py"
+SQLITE_ADMIN: Final = "adapters/stores/sqlite/admin.py"
+VALKEY_COMMANDS: Final = "adapters/stores/valkey/commands.py"
+VALKEY_REPLIES: Final = "adapters/stores/valkey/replies.py"
+VALKEY_POOL: Final = "adapters/stores/valkey/pool.py"
+DATABASE: Final = "adapters/stores/sqlite/database.py"
+FILE_SYSTEM: Final = "adapters/stores/sqlite/file_system.py"
+DATABASE_FILE: Final = "adapters/stores/sqlite/file.py"
 
-_GROUP: Final = "tests/adapters/sqlite/test_group_commit.py"
-_REPLACED: Final = "tests/adapters/sqlite/test_replaced.py"
-_NOT_OURS: Final = "tests/adapters/sqlite/test_not_ours.py"
-_BARE: Final = "tests/adapters/powertools/test_bare_decorator.py"
-_SWITCHED: Final = "tests/adapters/valkey/test_switched_over.py"
-_EVIDENCE: Final = "tests/adapters/valkey/test_evidence.py"
+_GROUP: Final = "tests/adapters/stores/sqlite/test_group_commit.py"
+_REPLACED: Final = "tests/adapters/stores/sqlite/test_replaced.py"
+_NOT_OURS: Final = "tests/adapters/stores/sqlite/test_not_ours.py"
+_BARE: Final = "tests/adapters/stores/dynamodb/test_bare_decorator.py"
+_SWITCHED: Final = "tests/adapters/stores/valkey/test_switched_over.py"
+_EVIDENCE: Final = "tests/adapters/stores/valkey/test_evidence.py"
 _JOB: Final = "tests/domain/test_job.py"
 _JUDGE: Final = "tests/domain/test_judge.py"
 _CONTRACT: Final = "tests/contract/test_idempotency_store.py"
@@ -138,14 +138,14 @@ NEAR: Final = (
     Near(Bug("SQLite: a file is looked for before the lock", GROUP_COMMIT, "            self._connection.execute(\"BEGIN IMMEDIATE\")\n            self._check()\n", "            self._check()\n            self._connection.execute(\"BEGIN IMMEDIATE\")\n"), (f"{_REPLACED}::test_nothing_is_written_to_a_file_that_is_replaced_while_its_lock_is_waited_for",)),
     Near(Bug("SQLite: another file of the same name is the same", DATABASE_FILE, "        if _identity(self._path) != self._identity:\n", "        if _identity(self._path) is None:\n"), (f"{_REPLACED}::test_nothing_is_answered_from_a_file_that_is_not_in_its_place[replaced-find]",)),
     # a server that was switched over, and answers without evidence
-    Near(Bug("Valkey: a refusal keeps the connections", VALKEY_ASKING, "            self._renew(generation)\n            made = ", "            made = "), (f"{_SWITCHED}::test_after_a_switch_over_the_second_try_lands_on_the_new_primary",)),
-    Near(Bug("Valkey: a refusal while loading keeps the connections", VALKEY_ASKING, "            self._renew(generation)\n            raise RefusedError(f\"Valkey: {type(error).__name__}: {error}\") from error\n", "            raise RefusedError(f\"Valkey: {type(error).__name__}: {error}\") from error\n"), (f"{_SWITCHED}::test_every_connection_is_new_after_a_refusal[claim-loading]",)),
+    Near(Bug("Valkey: a refusal keeps the connections", VALKEY_COMMANDS, "            self._renew(generation)\n            made = ", "            made = "), (f"{_SWITCHED}::test_after_a_switch_over_the_second_try_lands_on_the_new_primary",)),
+    Near(Bug("Valkey: a refusal while loading keeps the connections", VALKEY_COMMANDS, "            self._renew(generation)\n            raise RefusedError(f\"Valkey: {type(error).__name__}: {error}\") from error\n", "            raise RefusedError(f\"Valkey: {type(error).__name__}: {error}\") from error\n"), (f"{_SWITCHED}::test_every_connection_is_new_after_a_refusal[claim-loading]",)),
     Near(Bug("Valkey: what is idle is not replaced", VALKEY_POOL, "                if connection is not None:\n", "                if connection is None:\n"), (f"{_SWITCHED}::test_after_a_switch_over_the_second_try_lands_on_the_new_primary",)),
     Near(Bug("Valkey: what is in use is not replaced", VALKEY_POOL, " != self.generation:\n                connection.disconnect()\n", " != self.generation:\n                pass\n"), (f"{_SWITCHED}::test_a_refusal_costs_no_other_thread_its_answer",)),
-    Near(Bug("Valkey: an operator is refused at once", VALKEY_ASKING, "        self._tries = 2 if again else 1\n", "        self._tries = 1\n"), (f"{_SWITCHED}::test_an_operator_who_is_refused_is_served_on_a_new_connection[look-replica]",)),
-    Near(Bug("Valkey: anything but 0 is a write that landed", VALKEY_ANSWERS, "    if type(answer) is not int or answer not in (0, 1):\n        raise ValueError(\"neither 0 nor 1\")\n    return answer == 1\n", "    return answer != 0\n"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[complete-OK]",)),
-    Near(Bug("Valkey: nothing is an empty hash", VALKEY_ANSWERS, "    if not isinstance(answer, list) or", "    answer = answer or []\n    if not isinstance(answer, list) or"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[find-nothing]",)),
-    Near(Bug("Valkey: a call raises what is on a list", VALKEY_ASKING, "        except Exception as error:  # the", "        except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:  # the"), (f"{_EVIDENCE}::test_whatever_a_call_raises_is_that_nobody_answered[complete-before-RuntimeError]",)),
+    Near(Bug("Valkey: an operator is refused at once", VALKEY_COMMANDS, "        self._tries = 2 if again else 1\n", "        self._tries = 1\n"), (f"{_SWITCHED}::test_an_operator_who_is_refused_is_served_on_a_new_connection[look-replica]",)),
+    Near(Bug("Valkey: anything but 0 is a write that landed", VALKEY_REPLIES, "    if type(reply) is not int or reply not in (0, 1):\n        raise ValueError(\"neither 0 nor 1\")\n    return reply == 1\n", "    return reply != 0\n"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[complete-OK]",)),
+    Near(Bug("Valkey: nothing is an empty hash", VALKEY_REPLIES, "    if not isinstance(reply, list) or", "    reply = reply or []\n    if not isinstance(reply, list) or"), (f"{_EVIDENCE}::test_an_answer_of_another_shape_is_none[find-nothing]",)),
+    Near(Bug("Valkey: a call raises what is on a list", VALKEY_COMMANDS, "        except Exception as error:  # the", "        except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:  # the"), (f"{_EVIDENCE}::test_whatever_a_call_raises_is_that_nobody_answered[complete-before-RuntimeError]",)),
     # a file of another owner, schema or file system
     Near(Bug("SQLite: an unknown error passes", DATABASE_FILE, "        except Exception as error:\n", "        except ArithmeticError as error:\n"), (f"{_NOT_OURS}::test_whatever_a_call_raises_is_that_the_store_cannot_answer[complete-True-error0]",)),
     Near(Bug("SQLite: a schema is judged by its version", DATABASE, "    if version:\n        _check_schema(connection, path, version)\n", ""), (f"{_NOT_OURS}::test_a_schema_that_is_not_ours_is_refused_and_left_alone[SQLiteIdempotencyStore-trigger]",)),

@@ -77,6 +77,9 @@ class WatchedAdmin:
         purged: Purged = self._ask("purge", lambda: self.admin.purge(after=after, limit=limit), is_right)
         return purged
 
+    def close(self) -> None:
+        """The world closes the store behind it (`Backend.close`)."""
+
     def _ask(
         self,
         name: str,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
 from domain.ports.clock import Clock

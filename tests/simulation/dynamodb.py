@@ -13,10 +13,10 @@ from typing import Any, Final, NoReturn
 
 from botocore.exceptions import ClientError
 
-from adapters.powertools.admin import DynamoDBStoreAdmin
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-from adapters.powertools.record import to_ms, to_seconds
-from adapters.powertools.store import DynamoDBIdempotencyStore
+from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
+from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+from adapters.stores.dynamodb.record import to_ms, to_seconds
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 from domain.identity import JobKey
 from domain.ports.clock import Clock
 from domain.ports.store_admin import StoreAdmin

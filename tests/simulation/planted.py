@@ -32,7 +32,7 @@ class Bug:
     backend: str = "memory"
 
 
-MEMORY: Final = "adapters/memory.py"
+MEMORY: Final = "adapters/stores/memory.py"
 RECORD: Final = "domain/record.py"
 LIFE: Final = "domain/life.py"
 SERVICE: Final = "domain/service.py"
@@ -47,12 +47,12 @@ PERIODIC: Final = "adapters/threads/periodic.py"
 VISIBILITY_HEARTBEAT: Final = "adapters/sqs/polling/visibility_heartbeat.py"
 POLL_WORKER: Final = "adapters/sqs/polling/worker.py"
 RULES: Final = "domain/redrive.py"
-GROUP_COMMIT: Final = "adapters/sqlite/group_commit.py"
-SQLITE: Final = "adapters/sqlite/store.py"
-ROWS: Final = "adapters/sqlite/rows.py"
-EXPRESSIONS: Final = "adapters/powertools/expressions.py"
-LAYER: Final = "adapters/powertools/layer.py"
-DYNAMODB_RECORD: Final = "adapters/powertools/record.py"
+GROUP_COMMIT: Final = "adapters/stores/sqlite/group_commit.py"
+SQLITE: Final = "adapters/stores/sqlite/store.py"
+ROWS: Final = "adapters/stores/sqlite/rows.py"
+EXPRESSIONS: Final = "adapters/stores/dynamodb/expressions.py"
+LAYER: Final = "adapters/stores/dynamodb/layer.py"
+DYNAMODB_RECORD: Final = "adapters/stores/dynamodb/record.py"
 
 BUGS: Final = (
     Bug("unconditional complete", MEMORY, "                held, now = self._held(claim), self._clock.now()\n                self._records[claim.key] = completed(", "                held, now = self._records[claim.key], self._clock.now()\n                self._records[claim.key] = completed("),
@@ -64,7 +64,7 @@ BUGS: Final = (
     Bug("attempts start anew", RECORD, "attempts=(old.attempts if old else 0) + 1", "attempts=(old.attempts if old and old.owner else 0) + 1"),
     Bug("release keeps the lease", RECORD, "        lease_until=RELEASED,\n        last_error=error", "        last_error=error"),
     Bug("somebody's completion taken for one's own", RECORD, "        and record.status is Status.COMPLETED\n        and (record.owner, record.attempts) == (claim.owner, claim.attempt)\n", "        and record.status is Status.COMPLETED\n"),
-    Bug("retention shorter than the lease", RECORD, "        expires_at=now + max(retention, lease),\n", "        expires_at=now + retention,\n"),
+    Bug("retention shorter than the lease", RECORD, "    return now + max(retention, lease)\n", "    return now + retention\n"),
     Bug("lease over at its very end", RECORD, "else self.lease_until) < now", "else self.lease_until) <= now"),
     Bug("retention over at its very end", RECORD, "self.expires_at < now and", "self.expires_at <= now and"),
     Bug("retention judged before the lease", RECORD, "self.expires_at < now and (not self.in_progress or self.lease_is_over(now))", "self.expires_at < now"),

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from greenlet import getcurrent
 
-from adapters.sqlite.admin import SQLiteStoreAdmin
-from adapters.sqlite.database import BUSY_TIMEOUT, open_database
-from adapters.sqlite.file import DatabaseFile
-from adapters.sqlite.group_commit import GroupCommit, Work
-from adapters.sqlite.rows import read
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.sqlite.admin import SQLiteStoreAdmin
+from adapters.stores.sqlite.database import BUSY_TIMEOUT, open_database
+from adapters.stores.sqlite.file import DatabaseFile
+from adapters.stores.sqlite.group_commit import GroupCommit, Work
+from adapters.stores.sqlite.rows import read
+from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from adapters.threads.seam import Threads
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey

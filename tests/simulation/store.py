@@ -119,6 +119,9 @@ class WorkerStore:
             return old
         return found
 
+    def close(self) -> None:
+        """The world closes the store behind it (`Backend.close`)."""
+
     @property
     def tries_until(self) -> datetime | None:
         """The end of its tries, on its clock as that now is."""

@@ -18,9 +18,9 @@ from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 from botocore.exceptions import ClientError
 
-from adapters.powertools.admin import DynamoDBStoreAdmin
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-from adapters.powertools.store import DynamoDBIdempotencyStore
+from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
+from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 from benchmarks.stand_in import listening
 from benchmarks.table import Table
 from domain.answer import Answer

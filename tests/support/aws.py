@@ -10,11 +10,11 @@ import boto3
 import botocore.session
 from moto import mock_aws
 
-from adapters.powertools.admin import DynamoDBStoreAdmin
-from adapters.powertools.layer import FencedDynamoDBPersistenceLayer
-from adapters.powertools.store import DynamoDBIdempotencyStore
+from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
+from adapters.stores.dynamodb.layer import FencedDynamoDBPersistenceLayer
+from adapters.stores.dynamodb.store import DynamoDBIdempotencyStore
 from domain.ports.clock import Clock
-from entrypoints.container import sdk_config
+from entrypoints.client_config import sdk_config
 from entrypoints.emulator.launcher import Emulator, emulator, only_environment
 from entrypoints.settings import Backend, Settings
 

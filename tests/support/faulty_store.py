@@ -46,6 +46,9 @@ class FaultyStore:
         record: Record | None = self._do("find", lambda: self.inner.find(key))
         return record
 
+    def close(self) -> None:
+        self.inner.close()
+
     def _do(self, name: str, call: Callable[[], Any]) -> Any:
         self.calls[name] += 1
         plan = self._faults.get(name, [])

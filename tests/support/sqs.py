@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.dead_letter import DeadLetter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.notes import Notes
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from adapters.threads.crew import ThreadCrew
 from domain.attempt import Attempt

@@ -23,9 +23,9 @@ pytest.importorskip("valkey", reason="this environment has no client for Valkey"
 from valkey import Valkey
 from valkey.exceptions import ConnectionError  # noqa: A004
 
-from adapters.valkey.admin import ValkeyStoreAdmin
-from adapters.valkey.server import client_of
-from adapters.valkey.store import ValkeyIdempotencyStore
+from adapters.stores.valkey.admin import ValkeyStoreAdmin
+from adapters.stores.valkey.server import client_of
+from adapters.stores.valkey.store import ValkeyIdempotencyStore
 from domain.ports.clock import Clock
 
 READY_WITHIN_SECONDS = 10

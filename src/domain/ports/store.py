@@ -88,3 +88,10 @@ class IdempotencyStore(Protocol):
         now; of epoch 1, it may have been forgotten a moment ago.
         """
         ...
+
+    def close(self) -> None:
+        """Give back what the store holds: files, connections. No record and no claim changes.
+
+        Call it when no other call is under way; no call but `close` may follow. Repeated, it does nothing.
+        """
+        ...

@@ -65,3 +65,7 @@ class StoreAdmin(Protocol):
         answer, until that is None.
         """
         ...
+
+    def close(self) -> None:
+        """As `IdempotencyStore.close`."""
+        ...

@@ -22,7 +22,7 @@ from entrypoints.cli.send_app import send_jobs
 from entrypoints.cli.serve_app import serve
 from entrypoints.cli.work_app import work
 from entrypoints.edge import install_hooks, tell
-from entrypoints.settings import Backend
+from entrypoints.store_registry import Backend
 
 TERMINATED = 143
 UNEXPECTED = 1

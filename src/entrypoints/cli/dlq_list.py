@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
 from adapters.sqs.notes import UNSIGNED, Notes
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.system import SystemClock
 from domain.errors import StoreUnavailableError
 from domain.job import Job

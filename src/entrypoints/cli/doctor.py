@@ -19,10 +19,11 @@ from entrypoints.cli.finding import Finding, Level, ask, fail, ok
 from entrypoints.cli.output import printable
 from entrypoints.cli.records import RecordsOptions, open_records
 from entrypoints.cli.tables import print_object
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend
 
 if TYPE_CHECKING:
-    from adapters.valkey.admin import ValkeyStoreAdmin
+    from adapters.stores.valkey.admin import ValkeyStoreAdmin
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from adapters.sqlite.database import MIGRATIONS, UnusableDatabaseError, check_ours, check_owners
-from adapters.sqlite.file_system import remote_file_system
+from adapters.stores.sqlite.database import MIGRATIONS, UnusableDatabaseError, check_ours, check_owners
+from adapters.stores.sqlite.file_system import remote_file_system
 from entrypoints.cli.finding import Finding, fail, judged, ok, warn
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from adapters.valkey.admin import ValkeyStoreAdmin
+from adapters.stores.valkey.admin import ValkeyStoreAdmin
 from domain.errors import StoreUnavailableError
 from entrypoints.cli.finding import Finding, ok, warn
 

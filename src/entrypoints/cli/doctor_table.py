@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 TTL_ATTRIBUTE: Final = "expiration"
-NOBODY: Final = {"id": {"S": "onejob doctor"}}
+PROBE_KEY: Final = {"id": {"S": "onejob doctor"}}
 """A key that no job has."""
 
 
@@ -94,7 +94,7 @@ def _can_be_restored(table: str, answer: dict[str, dict[str, dict[str, str]]]) -
 
 def _may_be_read(client: "DynamoDBClient", table: str) -> Iterator[Finding]:
     reading = f"reads of {table}"
-    item = ask(reading, lambda: client.get_item(TableName=table, Key=NOBODY))
+    item = ask(reading, lambda: client.get_item(TableName=table, Key=PROBE_KEY))
     yield item.trouble or ok(reading, "GetItem is allowed (show)")
     page = ask(reading, lambda: client.scan(TableName=table, Limit=1, ProjectionExpression="id"), level=Level.WARN)
     yield page.trouble or ok(reading, "Scan is allowed (list, purge)")

@@ -11,8 +11,8 @@ import typer
 from botocore.exceptions import BotoCoreError
 
 from adapters.files.lines import UnreadableFileError
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.identity import NAME
 from entrypoints.cli.aws import AWS_ERRORS, explained, is_no_url, is_setting

@@ -2,11 +2,11 @@
 
 from contextlib import ExitStack
 
-from adapters.sqlite.database import UnusableDatabaseError
-from adapters.sqlite.store import SQLiteIdempotencyStore
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError
+from entrypoints.settings import SettingError
+from entrypoints.store_registry import Backend
 
 
 def open_store(container: Container, name: Backend, stack: ExitStack) -> None:
@@ -17,5 +17,4 @@ def open_store(container: Container, name: Backend, stack: ExitStack) -> None:
         raise
     except Exception as error:
         raise UnusableOptionError(f"--store {name}: {type(error).__name__}: {error}") from error
-    if isinstance(store, SQLiteIdempotencyStore):
-        stack.callback(store.close)
+    stack.callback(store.close)

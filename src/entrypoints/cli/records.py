@@ -4,20 +4,19 @@ import getpass
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.notes import UNSIGNED, Notes
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.system import new_secret
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job
 from domain.ports.clock import Clock
-from domain.ports.store import IdempotencyStore
 from domain.ports.store_admin import StoreAdmin
 from domain.record import ClaimAnswer, Record
 from domain.shared_secret import SharedSecret
@@ -25,7 +24,8 @@ from entrypoints.cli.aws import Aws, explained, is_no_url
 from entrypoints.cli.output import say
 from entrypoints.cli.tables import iso
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend, Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,10 @@ class RecordsOptions:
         }
         told = {name: value for name, value in named.items() if value is not None}
         settings = Settings.from_environment({**environment, **told})
-        if settings.backend is Backend.MEMORY:
+        if settings.backend.reach is Reach.PROCESS:
             raise SettingError(
-                "IDEMPOTENCY_BACKEND=memory is gone with its process: --table NAME or --db FILE says where records are"
+                f"IDEMPOTENCY_BACKEND={settings.backend} is gone with its process: "
+                "--table NAME or --db FILE says where records are"
             )
         if self.region is not None and settings.table_region not in (None, self.region):
             raise SettingError(f"--table {settings.table} is in {settings.table_region}, but --region is {self.region}")
@@ -109,26 +110,18 @@ def open_records(options: RecordsOptions) -> Iterator[Records]:
         raise SettingError(f"{settings.db}: there is no such file: --db, or IDEMPOTENCY_DB, names it")
     container = Container()
     container.settings.override(settings)
-    opened: list[IdempotencyStore] = []
-    with _environment_of(options):
+    with _environment_of(options), ExitStack() as stack:
         admin = _admin(container, settings)
-        try:
-            secret = SharedSecret(admin.look, partial(_claim, container, opened), settings.namespace, new_secret)
-            yield Records(settings, admin, container.clock(), options.aws, Notes(secret))
-        finally:
-            for one in (admin, *opened):
-                close = getattr(one, "close", None)
-                if close is not None:
-                    close()
+        stack.callback(admin.close)
+        secret = SharedSecret(admin.look, partial(_claim, container, stack), settings.namespace, new_secret)
+        yield Records(settings, admin, container.clock(), options.aws, Notes(secret))
 
 
-def _claim(
-    container: Container, opened: list[IdempotencyStore], job: Job, *, owner: str, lease: timedelta
-) -> ClaimAnswer:
-    """By a worker's store, which an operator opens only for this."""
-    if not opened:
-        opened.append(container.store())
-    return opened[0].claim(job, owner=owner, lease=lease)
+def _claim(container: Container, stack: ExitStack, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
+    """By a worker's store, which an operator opens only for this: once, and closes with `stack`."""
+    store = container.store()
+    stack.callback(store.close)
+    return store.claim(job, owner=owner, lease=lease)
 
 
 def _admin(container: Container, settings: Settings) -> StoreAdmin:

@@ -12,9 +12,9 @@ from adapters.files.lines import JobLines, UnreadableFileError, open_jobs
 from adapters.files.runner import JobFileRunner, Told
 from adapters.files.traces import LastTraces
 from adapters.forks import handling
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.envelope import unwrap_line
 from adapters.standard_input import standard_input_withheld
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
 from domain.errors import text_of
 from domain.identity import NAME
@@ -29,7 +29,8 @@ from entrypoints.cli.run_failed import FailedLines
 from entrypoints.cli.run_options import RunOptions
 from entrypoints.cli.run_view import BarView, JsonView, PlainView, Tally, View
 from entrypoints.container import Container
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend, Reach
 
 ALL_DONE: Final = 0
 SOME_FAILED: Final = 1
@@ -160,7 +161,7 @@ class Run:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
-        **(FOR_EVER if options.store in (Backend.SQLITE, Backend.MEMORY) else {}),
+        **({} if options.store.reach is Reach.NETWORK else FOR_EVER),
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from entrypoints.settings import Backend
+from entrypoints.store_registry import Backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

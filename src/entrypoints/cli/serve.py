@@ -12,7 +12,7 @@ from typing import Final
 import typer
 
 from adapters.forks import install_handler
-from adapters.sqlite.database import UnusableDatabaseError
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.identity import NAME
 from domain.job_factory import JobFactory
 from entrypoints.cli.errors import UnusableOptionError
@@ -21,7 +21,8 @@ from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.serve_server import DoorServer
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler
-from entrypoints.settings import Backend, SettingError, Settings
+from entrypoints.settings import SettingError, Settings
+from entrypoints.store_registry import Backend
 
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from entrypoints.cli.options import DEFAULT_DB, KeyName, OwnDbFile, OwnNamespace
-from entrypoints.settings import Backend
+from entrypoints.store_registry import Backend
 
 
 def serve(

@@ -14,10 +14,10 @@ from typing import Final
 from botocore.exceptions import BotoCoreError
 
 from adapters.forks import handling
-from adapters.sqlite.database import UnusableDatabaseError
 from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
+from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.backoff import backoff
 from domain.errors import text_of
 from entrypoints.cli.aws import is_no_url
@@ -26,7 +26,8 @@ from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.output import say
 from entrypoints.health import health_server
 from entrypoints.poll_worker import ANSWER_SECONDS, Parts, PollOptions, make_poll_worker
-from entrypoints.settings import QUEUE_URL, Backend, SettingError, Settings
+from entrypoints.settings import QUEUE_URL, SettingError, Settings
+from entrypoints.store_registry import Backend, Reach
 
 ALL_FINISHED: Final = 0
 SOME_CUT_OFF: Final = 1
@@ -108,7 +109,7 @@ def _parts(options: WorkOptions) -> Parts:
             f"--queue-url {options.queue_url}: expected one like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
         )
     if not os.environ.get("IDEMPOTENCY_BACKEND", "").strip():
-        known = ", ".join(one for one in Backend if one is not Backend.MEMORY)
+        known = ", ".join(one for one in Backend if one.reach is not Reach.PROCESS)
         raise SettingError(f"IDEMPOTENCY_BACKEND is not set: say where records live, one of {known}")
     settings = Settings.from_environment(os.environ)
     if settings.dead_letter_queue_url == options.queue_url:

@@ -13,8 +13,8 @@ import pytest
 from adapters.files.lines import Line, UnreadableFileError
 from adapters.files.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
 from adapters.files.traces import LastTraces
-from adapters.memory import MemoryIdempotencyStore
 from adapters.sqs.envelope import unwrap_line
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from domain.answer import Answer
 from domain.attempt import Attempt

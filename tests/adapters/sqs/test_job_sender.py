@@ -19,7 +19,8 @@ from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from domain.strict_json import Json, parse
-from entrypoints.container import SQS_TRIES, sdk_config
+from entrypoints.client_config import sdk_config
+from entrypoints.container import SQS_TRIES
 from entrypoints.settings import Backend, Settings
 from tests.support.aws import emulated
 from tests.support.aws_faults import aws_requests

@@ -5,7 +5,7 @@ from threading import Event, Semaphore, Thread
 
 import pytest
 
-from adapters.memory import MemoryIdempotencyStore
+from adapters.stores.memory import MemoryIdempotencyStore
 from adapters.system import SystemClock
 from adapters.threads.heartbeat import ThreadHeartbeat
 from domain.lease import Lease

@@ -1,0 +1,1 @@
+"""Where records live: one technology a module or folder, each an `IdempotencyStore` with its `StoreAdmin`."""
