@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.folders import make_folder
-from entrypoints.cli.local import Local
+from entrypoints.cli.commands.local.local import Local
 from entrypoints.emulator.background import BackgroundEmulator
 
 

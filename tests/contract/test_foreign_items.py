@@ -16,7 +16,7 @@ from domain.errors import ForeignRecordError
 from domain.identity import JobKey
 from domain.job import Job
 from domain.record import Acquired, Record
-from entrypoints.cli.jobs import as_object
+from entrypoints.cli.commands.jobs.jobs import as_object
 from tests.contract.foreign import DynamoDBItems, ForeignItems, Oddity, SQLiteRows, ValkeyHashes
 from tests.contract.harness import RETENTION, Harness
 from tests.support.jobs import job

@@ -15,10 +15,10 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from entrypoints.cli import local_app
 from entrypoints.cli.app import app
-from entrypoints.cli.local import Local
-from entrypoints.cli.local_view import how_to_use
+from entrypoints.cli.commands.local import command as local_app
+from entrypoints.cli.commands.local.local import Local
+from entrypoints.cli.commands.local.view import how_to_use
 from entrypoints.emulator.deployment import DeployedWorker
 from entrypoints.emulator.launcher import Emulator, only_environment
 from infra.bundle import PROJECT

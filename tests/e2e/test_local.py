@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from entrypoints.cli import local_app
 from entrypoints.cli.app import app
-from entrypoints.cli.local import Local
+from entrypoints.cli.commands.local import command as local_app
+from entrypoints.cli.commands.local.local import Local
 from entrypoints.emulator import deployment
 from entrypoints.emulator.deployment import DeployedWorker
 from entrypoints.emulator.launcher import Emulator, EmulatorError

@@ -7,7 +7,7 @@ import sys
 from datetime import timedelta
 from threading import Thread
 
-from entrypoints.cli.serve_server import DoorServer
+from entrypoints.cli.commands.serve.server import DoorServer
 from entrypoints.health import health_server
 
 LIMIT = 128

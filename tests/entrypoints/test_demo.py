@@ -249,8 +249,8 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def leave(status: int) -> NoReturn:
         raise typer.Exit(status)
 
-    monkeypatch.setattr("entrypoints.cli.demo.run_demo", interrupted)
-    monkeypatch.setattr("entrypoints.cli.app._leave", leave)
+    monkeypatch.setattr("entrypoints.cli.commands.demo.demo.run_demo", interrupted)
+    monkeypatch.setattr("entrypoints.cli.commands.demo.command._leave", leave)
     result = onejob("demo")
     assert (result.exit_code, result.stderr) == (130, "onejob demo: interrupted; everything is stopped\n")
 

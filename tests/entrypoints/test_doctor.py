@@ -16,8 +16,8 @@ from botocore.stub import Stubber
 
 from adapters.stores.sqlite.database import MIGRATIONS, open_database
 from adapters.system import SystemClock
-from entrypoints.cli.doctor_table import table_findings
-from entrypoints.cli.finding import Finding, Level
+from entrypoints.cli.commands.doctor.finding import Finding, Level
+from entrypoints.cli.commands.doctor.table import table_findings
 from tests.support.aws import TABLE, emulated
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob
@@ -304,7 +304,7 @@ def test_a_file_that_a_worker_would_refuse_is_a_problem(tmp_path: Path, monkeypa
     file = tmp_path / "records.sqlite"
     open_database(file).close()
     with monkeypatch.context() as patch:
-        patch.setattr("entrypoints.cli.doctor_file.remote_file_system", lambda path: "NFS")
+        patch.setattr("entrypoints.cli.commands.doctor.file.remote_file_system", lambda path: "NFS")
         remote = objects(onejob("doctor", "--json", "--db", str(file)))
     assert "is on a network file system (NFS), which keeps no locks" in [one["text"] for one in remote]
     with monkeypatch.context() as patch:

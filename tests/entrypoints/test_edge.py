@@ -171,7 +171,7 @@ def test_a_command_that_breaks_tells_the_type_and_the_place_and_answers_1(kind: 
     code = (
         "import asyncio, entrypoints.cli.app as app\n"
         f"def broken(*_, **__): raise {kind}('{SECRET}')\n"
-        "import entrypoints.cli.run as run; run.run_file = broken\n"
+        "import entrypoints.cli.commands.run.run as run; run.run_file = broken\n"
         "app.main()"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LOG_ERROR_MESSAGES": texts}

@@ -15,8 +15,8 @@ from domain.answer import Answer
 from domain.job import Job
 from domain.ports.store import IdempotencyStore
 from domain.record import Acquired, Claim
+from entrypoints.cli.commands.jobs.jobs import moment
 from entrypoints.cli.errors import UnusableOptionError
-from entrypoints.cli.jobs import moment
 from tests.support.aws import TABLE, dynamodb_store, emulated
 from tests.support.aws_faults import aws_requests
 from tests.support.cli import objects, onejob

@@ -99,7 +99,7 @@ def test_a_time_that_no_calendar_holds_is_refused(seconds: str) -> None:
 
 @pytest.mark.usefixtures("file")
 def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entrypoints.cli.purge.PAGE", 2)
+    monkeypatch.setattr("entrypoints.cli.commands.purge.purge.PAGE", 2)
     original, calls = Purge._page, []
 
     def interrupted(self: Purge, limit: int) -> Purged:

@@ -18,7 +18,7 @@ from domain.answer import Answer
 from domain.life import Life
 from domain.record import RELEASED, Record, Status
 from domain.redrive import Decision, Verdict, decide
-from entrypoints.cli.dlq_redrive import Redriver
+from entrypoints.cli.commands.dlq.redrive import Redriver
 from tests.support.clock import FakeClock
 from tests.support.jobs import job
 from tests.support.notes import NOTES

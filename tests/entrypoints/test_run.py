@@ -26,12 +26,12 @@ from adapters.files.traces import LastTraces
 from domain.operation import Operations
 from domain.outcome import Rejected
 from entrypoints.cli.app import app
+from entrypoints.cli.commands.run.options import RunOptions
+from entrypoints.cli.commands.run.run import _container as run_container
+from entrypoints.cli.commands.run.view import Tally
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.cli.output import printable
-from entrypoints.cli.run import _container as run_container
-from entrypoints.cli.run_options import RunOptions
-from entrypoints.cli.run_view import Tally
 from entrypoints.emulator.launcher import only_environment
 from entrypoints.settings import Backend
 from tests.support.disks import grow, make_read_only, small_disk

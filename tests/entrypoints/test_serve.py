@@ -278,7 +278,7 @@ def test_no_request_made_from_the_document_finds_an_error_of_the_server(
 
 BROKEN = """
 import sys
-import entrypoints.cli.serve as serve
+import entrypoints.cli.commands.serve.serve as serve
 
 def broken(event, context):
     raise {kind}("4111-1111")

@@ -7,8 +7,8 @@ import pytest
 from adapters.sqs.letters import Letter, read_letter
 from adapters.sqs.message import Message
 from domain.errors import InvalidJobError
+from entrypoints.cli.commands.dlq.wanted import LetterOptions, Wanted, counted
 from entrypoints.cli.errors import UnusableOptionError
-from entrypoints.cli.wanted import LetterOptions, Wanted, counted
 from tests.support.notes import NOTES, signed
 
 ARN = "arn:aws:sqs:us-east-1:0:dead"

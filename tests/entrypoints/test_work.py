@@ -23,7 +23,7 @@ from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 from domain.job_factory import JobFactory
 from domain.operation import Operations
 from entrypoints.cli.app import app
-from entrypoints.cli.work import Signals, Work, WorkOptions, work_off
+from entrypoints.cli.commands.work.work import Signals, Work, WorkOptions, work_off
 from entrypoints.emulator.launcher import Emulator, only_environment
 from tests.support.aws import TABLE, emulated, item
 from tests.support.clock import FakeClock
@@ -239,7 +239,7 @@ def test_an_output_that_is_closed_stops_the_worker(
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("adapters.telemetry.PowertoolsTelemetry.flush", closed)
-    monkeypatch.setattr("entrypoints.cli.work.FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr("entrypoints.cli.commands.work.work.FLUSH_SECONDS", 0.01)
     monkeypatch.setattr("os._exit", leave)
     with pytest.raises(SystemExit, match="1"):
         Driven(capsys).run(lambda: None, make_queues().url, by_signal=False)

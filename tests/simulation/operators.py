@@ -16,11 +16,12 @@ from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.redrive import send_back
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
-from entrypoints.cli import jobs, records
-from entrypoints.cli.dlq_redrive import RedriveOptions, Redriver
+from entrypoints.cli import records
+from entrypoints.cli.commands.dlq.redrive import RedriveOptions, Redriver
+from entrypoints.cli.commands.dlq.wanted import LetterOptions
+from entrypoints.cli.commands.jobs import jobs
 from entrypoints.cli.errors import NothingDoneError
 from entrypoints.cli.records import Records, RecordsOptions
-from entrypoints.cli.wanted import LetterOptions
 from entrypoints.purging import Purge
 from tests.simulation.admins import WatchedAdmin
 from tests.simulation.dead_letters import LETTERS, SOURCE, DeadLetterQueue, KeptLetter, OperatorSqs

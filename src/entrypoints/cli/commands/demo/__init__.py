@@ -1,0 +1,1 @@
+"""`onejob demo`: one job, delivered twice, runs once."""

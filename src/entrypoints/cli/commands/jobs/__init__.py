@@ -1,0 +1,1 @@
+"""`onejob list`, `show` and `forget`: the records of jobs."""

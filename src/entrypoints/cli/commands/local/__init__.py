@@ -1,0 +1,1 @@
+"""`onejob local`: the deployed worker on this machine."""

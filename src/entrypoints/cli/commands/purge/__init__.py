@@ -1,0 +1,1 @@
+"""`onejob purge`: delete records whose retention is over."""

@@ -1,0 +1,1 @@
+"""`onejob run`: run a file of jobs on this machine."""

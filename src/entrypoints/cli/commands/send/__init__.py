@@ -1,0 +1,1 @@
+"""`onejob send`: send a file of jobs to a queue."""

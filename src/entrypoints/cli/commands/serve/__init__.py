@@ -1,0 +1,1 @@
+"""`onejob serve`: the HTTP API on this machine, for development."""

@@ -1,0 +1,1 @@
+"""`onejob work`: a worker that polls a queue."""
