@@ -112,7 +112,7 @@ class PowertoolsTelemetry:
         self._log(logging.ERROR, "job_overdue", **_identity(job), **told)
         self._count("JobsOverdue")
 
-    def turned_away(self, message: Received, job: Job | None, rejected: Rejected) -> None:
+    def rejected_unread(self, message: Received, job: Job | None, rejected: Rejected) -> None:
         level, event, metric, fields = _described(rejected)
         self._log(level, event, **_identity(job), **_origin(message), **fields)
         self._count(metric)

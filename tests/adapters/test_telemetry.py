@@ -150,7 +150,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
     ),
     (
         "turned_away",
-        lambda told: told.turned_away(MESSAGE, JOB, Rejected("stale")),
+        lambda told: told.rejected_unread(MESSAGE, JOB, Rejected("stale")),
         "WARNING",
         "job_rejected",
         IDENTITY | ORIGIN | {"reason": "stale"},
@@ -158,7 +158,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
     ),
     (
         "turned_away",
-        lambda told: told.turned_away(MESSAGE, None, Rejected("not_json", "at character 19")),
+        lambda told: told.rejected_unread(MESSAGE, None, Rejected("not_json", "at character 19")),
         "WARNING",
         "job_rejected",
         ORIGIN | {"reason": "not_json", "detail": "at character 19"},

@@ -147,7 +147,7 @@ class Deliveries:
         one.decided, one.ended_at = now, self.world.now
         self._done(one)
 
-    def turned_away(self, one: Delivered, rejected: Rejected, now: datetime) -> None:
+    def rejected_unread(self, one: Delivered, rejected: Rejected, now: datetime) -> None:
         """Before anything was looked up."""
         planned = one.planned
         is_right = planned.broken if rejected.reason == "not_json" else False

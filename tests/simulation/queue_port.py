@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from adapters.sqs.batch import SqsBatchProcessor
 from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.entry import BatchEntry
 from adapters.sqs.message import Message
-from adapters.sqs.place import Place
 from adapters.sqs.ports import QueueUnavailableError
 from domain.outcome import Failed, Failure, Outcome
 from tests.simulation.deliveries import Delivered
@@ -25,9 +25,9 @@ class WatchedBatches(SqsBatchProcessor):
 
     reads: Callable[[], None]
 
-    def _places(self, messages: Iterable[Message]) -> list[Place]:
+    def _entries(self, messages: Iterable[Message]) -> list[BatchEntry]:
         self.reads()
-        return SqsBatchProcessor._places(self, messages)
+        return SqsBatchProcessor._entries(self, messages)
 
 
 class QueueWorker(Worker):

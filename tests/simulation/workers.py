@@ -292,10 +292,10 @@ class Worker(Process):
 
     def flush(self) -> None: ...
 
-    def turned_away(self, message: Message, job: Job | None, rejected: Rejected) -> None:
+    def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
         self.oracle.outcomes[f"Rejected {rejected.reason}"] += 1
         deliveries = self.oracle.deliveries
-        deliveries.turned_away(deliveries.of(message), rejected, self.clock.now())
+        deliveries.rejected_unread(deliveries.of(message), rejected, self.clock.now())
 
     def test_event(self, message: Message) -> None:
         self.oracle.outcomes["test event"] += 1

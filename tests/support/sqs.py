@@ -110,7 +110,7 @@ class RecordedBatchEvents(RecordedEvents):
     told: list[tuple[str, object]] = field(default_factory=list)
     flushed: int = 0
 
-    def turned_away(self, message: Message, job: Job | None, rejected: Rejected) -> None:
+    def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
         self.told.append(("turned_away", rejected.reason))
 
     def test_event(self, message: Message) -> None:

@@ -29,10 +29,10 @@ from functools import partial
 from typing import assert_never
 
 from adapters.sqs.dead_letter import DeadLetter, dead_letter
+from adapters.sqs.entry import Ack, BatchEntry, Content, Invalid, NothingToDo, Retry, Unreadable, in_lanes
 from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.notes import Notes
-from adapters.sqs.place import Back, Content, Done, NothingToDo, Place, TurnedAway, Unreadable, in_lanes
 from adapters.sqs.ports import BatchEvents, Crew, Queue, QueueUnavailableError
 from adapters.sqs.visibility import soon, timeout_seconds, visible_again
 from domain.errors import InvalidJobError, StoreUnavailableError
@@ -73,52 +73,52 @@ class SqsBatchProcessor:
         last_start = invocation_end - self.margin
         if invocation.began >= last_start:
             self.events.no_time_to_start(len(messages))
-        places = self._places(messages)
-        if len(places) == 1:
-            return self._run_alone(places, invocation)
-        lanes = in_lanes(places)
+        entries = self._entries(messages)
+        if len(entries) == 1:
+            return self._run_alone(entries, invocation)
+        lanes = in_lanes(entries)
         beside = replace(invocation, is_alone=len(lanes) == 1, not_alone=[])
-        error = self._run_beside(lanes, places, beside)
+        error = self._run_beside(lanes, entries, beside)
         while error is None and beside.not_alone and self.clock.now() < last_start:
-            self._settle(places, invocation, delete=True)
+            self._settle(entries, invocation, delete=True)
             self.events.flush()
             # any of them: the one that kills is not to be the first each time
             lane = beside.not_alone.pop(int(self.jitter() * len(beside.not_alone)))
-            error = self._run_beside([lane], places, invocation)
-        self._return_unstarted(places)
-        self._settle(places, invocation, delete=error is not None)
+            error = self._run_beside([lane], entries, invocation)
+        self._return_unstarted(entries)
+        self._settle(entries, invocation, delete=error is not None)
         if error is not None:
             raise error
-        return _not_done(places)
+        return _not_done(entries)
 
     def _run_beside(
-        self, lanes: Sequence[Sequence[Place]], places: Sequence[Place], invocation: "_Invocation"
+        self, lanes: Sequence[Sequence[BatchEntry]], entries: Sequence[BatchEntry], invocation: "_Invocation"
     ) -> BaseException | None:
         """Run these lanes of the batch to their end, side by side; what one of them raised."""
         running = self.crew.start([partial(self._run_lane, lane, invocation) for lane in lanes])
         all_ended = running.wait(invocation.end - self.margin)
         if not all_ended:
-            self._return_unstarted(places)
+            self._return_unstarted(entries)
         while not all_ended:  # the time-out may come at any moment: what has ended is settled at once
-            self._settle(places, invocation, delete=True)
+            self._settle(entries, invocation, delete=True)
             self.events.flush()
             all_ended = running.wait_for_next()
         return running.error()
 
-    def _run_alone(self, places: Sequence[Place], invocation: "_Invocation") -> list[str]:
+    def _run_alone(self, entries: Sequence[BatchEntry], invocation: "_Invocation") -> list[str]:
         """A message that is the whole batch, in the caller's thread: there is nothing else to settle while it runs."""
-        self._run_lane(places, invocation)
-        self._return_unstarted(places)
-        self._settle(places, invocation, delete=False)
-        return _not_done(places)
+        self._run_lane(entries, invocation)
+        self._return_unstarted(entries)
+        self._settle(entries, invocation, delete=False)
+        return _not_done(entries)
 
-    def lanes(self, messages: Iterable[Message]) -> list[list[Place]]:
+    def lanes(self, messages: Iterable[Message]) -> list[list[BatchEntry]]:
         """For `run_lane`: what was received, in its lanes."""
-        return in_lanes(self._places(messages))
+        return in_lanes(self._entries(messages))
 
     def run_lane(
         self,
-        lane: Sequence[Place],
+        lane: Sequence[BatchEntry],
         *,
         end: datetime,
         lease: timedelta,
@@ -127,7 +127,7 @@ class SqsBatchProcessor:
         longest: timedelta | None = None,
         on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None,
         is_alone: bool = True,
-    ) -> Sequence[Place]:
+    ) -> Sequence[BatchEntry]:
         """Handle one lane in the caller's thread. `done` is told each message that may be deleted, as soon as it may;
         the rest is given its visibility. A claim is exclusive for `lease`, which the service's heartbeat renews;
         nothing starts with less than the margin left to `end`. An attempt may run for `longest`, and the margin
@@ -140,41 +140,41 @@ class SqsBatchProcessor:
         back when its visibility ends.
         """
         invocation = _Invocation(self.clock.now(), end, request_id, lease, done, longest, on_start, is_alone)
-        left: Sequence[Place] = ()
+        left: Sequence[BatchEntry] = ()
         try:
             self._run_lane(lane, invocation)
-            left = [place for rest in invocation.not_alone for place in rest]
+            left = [entry for rest in invocation.not_alone for entry in rest]
         finally:
             self._return_unstarted(lane[: len(lane) - len(left)])
             self._settle(lane, invocation, delete=False)
         return left
 
-    def give_back(self, lanes: Iterable[Sequence[Place]]) -> None:
+    def give_back(self, lanes: Iterable[Sequence[BatchEntry]]) -> None:
         """What of these lanes has not started will not; others may have it at once. From any thread."""
-        self._give_back(lanes, lambda _head: Back(self.clock.now()))
+        self._give_back(lanes, lambda _head: Retry(self.clock.now()))
 
-    def put_off(self, lanes: Iterable[Sequence[Place]]) -> None:
+    def put_off(self, lanes: Iterable[Sequence[BatchEntry]]) -> None:
         """The same for what was to run alone and cannot here: it comes back after the backoff of its first message."""
-        self._give_back(lanes, lambda head: self._back(head, Failed(Failure.NOT_ALONE)))
+        self._give_back(lanes, lambda head: self._retry(head, Failed(Failure.NOT_ALONE)))
 
-    def _give_back(self, lanes: Iterable[Sequence[Place]], back: Callable[[Message], Back]) -> None:
+    def _give_back(self, lanes: Iterable[Sequence[BatchEntry]], back: Callable[[Message], Retry]) -> None:
         timeouts = []
         for lane in lanes:
-            taken = [place for place in lane if place.take()]
+            taken = [entry for entry in lane if entry.try_start()]
             if not taken:
                 continue
             end = back(taken[0].message)
-            for place in taken:
-                place.settled = True  # before its lane can see where it ended, and tell the queue too
-                place.end = end
+            for entry in taken:
+                entry.settled = True  # before its lane can see where it ended, and tell the queue too
+                entry.end = end
             now = self.clock.now()
-            timeouts += [(place.message, timeout_seconds(end.visible_at, now, now)) for place in taken]
+            timeouts += [(entry.message, timeout_seconds(end.visible_at, now, now)) for entry in taken]
         errors = self.queue.set_visibility(timeouts) if timeouts else []
         if errors:
             self.events.settling_failed(visibilities=errors)
 
-    def _places(self, messages: Iterable[Message]) -> list[Place]:
-        return [Place(message, None if message.is_fifo else self._read(message)) for message in messages]
+    def _entries(self, messages: Iterable[Message]) -> list[BatchEntry]:
+        return [BatchEntry(message, None if message.is_fifo else self._read(message)) for message in messages]
 
     def _read(self, message: Message) -> Content:
         try:
@@ -183,47 +183,47 @@ class SqsBatchProcessor:
         except NothingToDoError:
             return NothingToDo()
         except InvalidJobError as error:
-            return TurnedAway(Rejected(error.reason, error.detail))
+            return Invalid(Rejected(error.reason, error.detail))
         except Exception as error:
             return Unreadable(error)
-        return TurnedAway(Rejected("stale"), job) if is_stale else job
+        return Invalid(Rejected("stale"), job) if is_stale else job
 
     def _is_stale(self, sent: datetime | None) -> bool:
         return sent is not None and self.clock.now() - sent > self.retention
 
-    def _run_lane(self, lane: Sequence[Place], invocation: "_Invocation") -> None:
-        for number, place in enumerate(lane):
-            if self.clock.now() >= invocation.end - self.margin or not place.take():
+    def _run_lane(self, lane: Sequence[BatchEntry], invocation: "_Invocation") -> None:
+        for number, entry in enumerate(lane):
+            if self.clock.now() >= invocation.end - self.margin or not entry.try_start():
                 return
-            place.end = self._handle(place, invocation)
-            if place.end is None:
-                place.put_back()
+            entry.end = self._handle(entry, invocation)
+            if entry.end is None:
+                entry.undo_start()
                 invocation.not_alone.append(lane[number:])
                 return
-            if isinstance(place.end, Back):
+            if isinstance(entry.end, Retry):
                 for behind in lane[number + 1 :]:
-                    if behind.take():
-                        behind.end = place.end
+                    if behind.try_start():
+                        behind.end = entry.end
                 return
-            invocation.done(place.message)
+            invocation.done(entry.message)
 
-    def _handle(self, place: Place, invocation: "_Invocation") -> Done | Back | None:
+    def _handle(self, entry: BatchEntry, invocation: "_Invocation") -> Ack | Retry | None:
         """None: not run, since it is to be alone."""
-        message = place.message
+        message = entry.message
         try:
-            return self._settlement(place, self._outcome(place, invocation), invocation)
+            return self._settlement(entry, self._outcome(entry, invocation), invocation)
         except Exception as error:
             self.events.crashed(message, error)
             is_away = isinstance(error, StoreUnavailableError)
             failure = Failure.STORE_UNAVAILABLE if is_away else Failure.UNEXPECTED
-            return self._back(message, Failed(failure, type(error).__name__))
+            return self._retry(message, Failed(failure, type(error).__name__))
 
-    def _outcome(self, place: Place, invocation: "_Invocation") -> Outcome | None:
-        if place.content is None:
-            place.content = self._read(place.message)
-        content = place.content
-        if isinstance(content, Job) and self._is_stale(self.notes.first_sent(place.message)):
-            content = TurnedAway(Rejected("stale"), content)
+    def _outcome(self, entry: BatchEntry, invocation: "_Invocation") -> Outcome | None:
+        if entry.content is None:
+            entry.content = self._read(entry.message)
+        content = entry.content
+        if isinstance(content, Job) and self._is_stale(self.notes.first_sent(entry.message)):
+            content = Invalid(Rejected("stale"), content)
         match content:
             case Job() as job:
                 lease = invocation.end + self.grace - self.clock.now()
@@ -232,76 +232,76 @@ class SqsBatchProcessor:
                     deadline = min(deadline, self.clock.now() + invocation.longest + self.margin)
                 if invocation.lease is not None:
                     lease = min(invocation.lease, deadline - self.clock.now())
-                invocation.on_start(place.message, deadline)
-                delivery = replace(place.message.delivery, is_alone=invocation.is_alone)
+                invocation.on_start(entry.message, deadline)
+                delivery = replace(entry.message.delivery, is_alone=invocation.is_alone)
                 return self.process(job, lease=lease, deadline=deadline, delivery=delivery)
-            case TurnedAway(rejected, job):
-                self.events.turned_away(place.message, job, rejected)
+            case Invalid(rejected, job):
+                self.events.rejected_unread(entry.message, job, rejected)
                 return rejected
             case NothingToDo():
-                self.events.test_event(place.message)
+                self.events.test_event(entry.message)
                 return None
             case Unreadable(error):
                 raise error
             case _:
                 assert_never(content)
 
-    def _settlement(self, place: Place, outcome: Outcome | None, invocation: "_Invocation") -> Done | Back | None:
-        message = place.message
+    def _settlement(self, entry: BatchEntry, outcome: Outcome | None, invocation: "_Invocation") -> Ack | Retry | None:
+        message = entry.message
         match outcome:
             case Failed(Failure.NOT_ALONE):
                 return None
             case Executed() | Skipped() | None:
-                return Done()
+                return Ack()
             case Deferred() | Failed():
-                return self._back(message, outcome)
+                return self._retry(message, outcome)
             case Rejected():
                 try:
-                    self.queue.bury(self._letter(place, outcome, invocation.request_id))
+                    self.queue.bury(self._letter(entry, outcome, invocation.request_id))
                 except QueueUnavailableError as error:
                     self.events.burial_failed(message, error)
-                    return self._back(message, Failed(Failure.UNEXPECTED))
+                    return self._retry(message, Failed(Failure.UNEXPECTED))
                 except StoreUnavailableError as error:
                     self.events.burial_failed(message, QueueUnavailableError(f"its note cannot be signed: {error}"))
-                    return self._back(message, Failed(Failure.STORE_UNAVAILABLE))
-                return Done()
+                    return self._retry(message, Failed(Failure.STORE_UNAVAILABLE))
+                return Ack()
             case _:
                 assert_never(outcome)
 
-    def _letter(self, place: Place, rejected: Rejected, request_id: str) -> DeadLetter:
+    def _letter(self, entry: BatchEntry, rejected: Rejected, request_id: str) -> DeadLetter:
         """With a note that is signed; where there is no job, nothing depends on it, and no store keeps it from leaving.
 
         Raises `StoreUnavailableError`.
         """
         try:
-            return dead_letter(place.message, rejected, request_id, place.operation, self.notes)
+            return dead_letter(entry.message, rejected, request_id, entry.operation, self.notes)
         except StoreUnavailableError:
-            if place.operation is not None:
+            if entry.operation is not None:
                 raise
-            return dead_letter(place.message, rejected, request_id)
+            return dead_letter(entry.message, rejected, request_id)
 
-    def _back(self, message: Message, outcome: Deferred | Failed) -> Back:
-        return Back(visible_again(outcome, message.receives, self.clock.now(), self.jitter))
+    def _retry(self, message: Message, outcome: Deferred | Failed) -> Retry:
+        return Retry(visible_again(outcome, message.receives, self.clock.now(), self.jitter))
 
-    def _return_unstarted(self, places: Iterable[Place]) -> None:
-        for place in places:
-            if place.take():
-                place.end = Back(soon(self.clock.now(), self.jitter))
+    def _return_unstarted(self, entries: Iterable[BatchEntry]) -> None:
+        for entry in entries:
+            if entry.try_start():
+                entry.end = Retry(soon(self.clock.now(), self.jitter))
 
-    def _settle(self, places: Iterable[Place], invocation: "_Invocation", *, delete: bool) -> None:
+    def _settle(self, entries: Iterable[BatchEntry], invocation: "_Invocation", *, delete: bool) -> None:
         """Tell the queue, once for each message, what has been decided so far."""
-        decided = [place for place in places if place.end is not None and not place.settled]
+        decided = [entry for entry in entries if entry.end is not None and not entry.settled]
         now = self.clock.now()
-        done = [place.message for place in decided if isinstance(place.end, Done)]
+        done = [entry.message for entry in decided if isinstance(entry.end, Ack)]
         timeouts = [
-            (place.message, timeout_seconds(place.end.visible_at, now, invocation.began))
-            for place in decided
-            if isinstance(place.end, Back)
+            (entry.message, timeout_seconds(entry.end.visible_at, now, invocation.began))
+            for entry in decided
+            if isinstance(entry.end, Retry)
         ]
         deletions = self.queue.delete(done) if delete and done else []
         visibilities = self.queue.set_visibility(timeouts) if timeouts else []
-        for place in decided:
-            place.settled = True
+        for entry in decided:
+            entry.settled = True
         if deletions or visibilities:
             self.events.settling_failed(deletions=deletions, visibilities=visibilities)
 
@@ -318,9 +318,9 @@ class _Invocation:
     on_start: Callable[[Message, datetime], None] = lambda _message, _deadline: None
     is_alone: bool = True
     """Whether nothing of this worker runs beside its lane."""
-    not_alone: list[Sequence[Place]] = field(default_factory=list)
+    not_alone: list[Sequence[BatchEntry]] = field(default_factory=list)
     """Where that is False: what is left of lanes that are to run alone."""
 
 
-def _not_done(places: Iterable[Place]) -> list[str]:
-    return [place.message.message_id for place in places if not isinstance(place.end, Done)]
+def _not_done(entries: Iterable[BatchEntry]) -> list[str]:
+    return [entry.message.message_id for entry in entries if not isinstance(entry.end, Ack)]

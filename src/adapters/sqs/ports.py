@@ -55,7 +55,7 @@ class Crew(Protocol):
 class BatchEvents(Protocol):
     """What operators hear of a batch beside the jobs in it. Same rules as `JobEvents`."""
 
-    def turned_away(self, message: Message, job: Job | None, rejected: Rejected) -> None:
+    def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
         """Rejected before anything was looked up: unreadable, or too old."""
         ...
 

@@ -17,7 +17,7 @@ from tests.support.sqs import RecordedBatchEvents, RecordedQueue, Worker, record
 class WholeEvents(RecordedBatchEvents):
     """Remembers what it was told whole."""
 
-    def turned_away(self, message: Message, job: Job | None, rejected: Rejected) -> None:
+    def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
         self.told.append(("turned_away", (message.message_id, job and job.job_id, rejected)))
 
     def burial_failed(self, message: Message, error: Exception) -> None:

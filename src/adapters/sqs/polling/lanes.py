@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.sqs.place import Place
+from adapters.sqs.entry import BatchEntry
 from adapters.threads.asking import Refusals
 from adapters.threads.pool import Task, ThreadPool
 from domain.ports.clock import Clock, Moment
@@ -14,7 +14,7 @@ from domain.ports.clock import Clock, Moment
 class Lane:
     """Places that one thread works off. A request received them: its id, and when it was made."""
 
-    places: Sequence[Place]
+    entries: Sequence[BatchEntry]
     request_id: str
     since: Moment
     ends_at: timedelta | None = None
@@ -30,9 +30,9 @@ class Lane:
         self.is_overdue = False
         return self.ends_at
 
-    def wait_alone(self, left: Sequence[Place], until: timedelta) -> None:
+    def wait_alone(self, left: Sequence[BatchEntry], until: timedelta) -> None:
         """That much is left of it, and its first job is to run with nothing beside it."""
-        self.places, self.waits_until, self.ends_at = left, until, None
+        self.entries, self.waits_until, self.ends_at = left, until, None
 
     def is_over(self, now: timedelta) -> bool:
         """Whether it has waited long enough."""

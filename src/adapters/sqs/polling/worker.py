@@ -21,8 +21,8 @@ from functools import partial
 from typing import Final
 
 from adapters.sqs.batch import SqsBatchProcessor
+from adapters.sqs.entry import Ack, BatchEntry
 from adapters.sqs.message import Message
-from adapters.sqs.place import Done, Place
 from adapters.sqs.polling.deletions import Deletions
 from adapters.sqs.polling.lanes import Lane, Staff
 from adapters.sqs.polling.ports import PollEvents, Receive
@@ -125,7 +125,7 @@ class PollWorker:
             lanes = list(self._lanes)
             self._lanes = self._running
             self._changed.notify_all()
-        self.batches.give_back([lane.places for lane in lanes])
+        self.batches.give_back([lane.entries for lane in lanes])
 
     def wait(self, longest: timedelta) -> list[Message]:
         """After `stop`: wait until everything has ended, but no longer than that; the messages still in work."""
@@ -134,7 +134,7 @@ class PollWorker:
             self._changed.wait_for(lambda: not self._lanes and not self._receiving, self._seconds_to(until))
         self.deletions.finish(self._seconds_to(until))
         with self._changed:
-            return [place.message for lane in self._lanes for place in lane.places if place.end is None]
+            return [entry.message for lane in self._lanes for entry in lane.entries if entry.end is None]
 
     @property
     def _helpers(self) -> Sequence[Helper]:
@@ -238,8 +238,8 @@ class PollWorker:
                 return
             self._lanes = self._running
         for lane in waiting:
-            self.events.put_off(lane.places[0].message)
-        self.batches.put_off([lane.places for lane in waiting])
+            self.events.put_off(lane.entries[0].message)
+        self.batches.put_off([lane.entries for lane in waiting])
 
     def _run_alone(self) -> None:
         has_thread = self._staff.threads(1) > 0
@@ -264,12 +264,12 @@ class PollWorker:
             for lane in new:
                 lane.is_overdue = True
         if new:
-            self.batches.give_back([lane.places for lane in new])
+            self.batches.give_back([lane.entries for lane in new])
 
     def _take(self, messages: Sequence[Message], request_id: str, since: Moment) -> None:
         self.visibility.hold(messages, since)
         try:
-            lanes = [Lane(places, request_id, since) for places in self.batches.lanes(messages)]
+            lanes = [Lane(entries, request_id, since) for entries in self.batches.lanes(messages)]
         except BaseException:  # or they would stay invisible for as long as this worker lives
             self.visibility.let_go(messages)
             raise
@@ -278,16 +278,16 @@ class PollWorker:
             if not is_late:
                 self._lanes += lanes
         if is_late:
-            self.batches.give_back([lane.places for lane in lanes])
+            self.batches.give_back([lane.entries for lane in lanes])
             return
         for lane in lanes:
             self._staff.submit(partial(self._run, lane))
 
     def _run(self, lane: Lane) -> None:
-        left: Sequence[Place] = ()
+        left: Sequence[BatchEntry] = ()
         try:
             left = self.batches.run_lane(
-                lane.places,
+                lane.entries,
                 end=lane.since.wall + LONGEST_INVISIBLE,
                 lease=self.lease,
                 longest=self.longest,
@@ -297,14 +297,14 @@ class PollWorker:
                 is_alone=lane.is_alone or self.pool.size == 1,
             )
         except BaseException as error:  # as the table of `JobService` says: its lease lapses
-            self.events.broke([place.message for place in lane.places if place.end is None], error)
+            self.events.broke([entry.message for entry in lane.entries if entry.end is None], error)
         finally:
-            ended = lane.places[: len(lane.places) - len(left)]
-            self.visibility.let_go([place.message for place in ended if not isinstance(place.end, Done)])
+            ended = lane.entries[: len(lane.entries) - len(left)]
+            self.visibility.let_go([entry.message for entry in ended if not isinstance(entry.end, Ack)])
             if not (left and self._waits(lane, left)):
                 self._ended(lane)
 
-    def _waits(self, lane: Lane, left: Sequence[Place]) -> bool:
+    def _waits(self, lane: Lane, left: Sequence[BatchEntry]) -> bool:
         """Whether what is left of the lane waits to run alone: not when the worker stops."""
         message = left[0].message
         longest = min(FIRST_PATIENCE * 2 ** min(message.receives - 1, 10), LONGEST_PATIENCE)

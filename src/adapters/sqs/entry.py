@@ -1,4 +1,4 @@
-"""A message's place in its batch and its lane, and how it may end there."""
+"""A message of a batch while it is worked on: what its body holds, and how it ended."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from domain.outcome import Rejected
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """May leave the queue."""
+class Ack:
+    """The message may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """Stays in the queue, visible again at that moment."""
+class Retry:
+    """The message stays in the queue, and is visible again at that moment."""
 
     visible_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedAway:
-    """Rejected as it was read: no job, or one that is too old."""
+class Invalid:
+    """The body holds no job, or one that is too old."""
 
     rejected: Rejected
     job: Job | None = None
@@ -42,35 +42,35 @@ class Unreadable:
     error: Exception
 
 
-type Content = Job | TurnedAway | NothingToDo | Unreadable
+type Content = Job | Invalid | NothingToDo | Unreadable
 
 
 @dataclass(slots=True)
-class Place:
-    """A message's place in the batch. Who takes it decides: a lane to start it, or the deadline to return it."""
+class BatchEntry:
+    """A message of the batch. Either its lane starts it or the deadline returns it: `try_start` tells who was first."""
 
     message: Message
     content: Content | None
     """None until it is read: a FIFO queue's message at its turn."""
-    end: Done | Back | None = None
+    end: Ack | Retry | None = None
     settled: bool = False
     _ticket: deque[None] = field(default_factory=lambda: deque([None]))
 
-    def take(self) -> bool:
+    def try_start(self) -> bool:
         try:
             self._ticket.pop()
         except IndexError:
             return False
         return True
 
-    def put_back(self) -> None:
-        """Undo `take`: nothing was run."""
+    def undo_start(self) -> None:
+        """Make `try_start` possible again: nothing was run."""
         self._ticket.append(None)
 
     @property
     def operation(self) -> str | None:
         """The job's; None where there is none to be read."""
-        job = self.content.job if isinstance(self.content, TurnedAway) else self.content
+        job = self.content.job if isinstance(self.content, Invalid) else self.content
         return job.operation if isinstance(job, Job) else None
 
     @property
@@ -80,9 +80,9 @@ class Place:
         return self.content.key if isinstance(self.content, Job) else self.message.message_id
 
 
-def in_lanes(places: Iterable[Place]) -> list[list[Place]]:
-    """The places of each lane, both in order."""
-    lanes: dict[object, list[Place]] = {}
-    for place in places:
-        lanes.setdefault(place.lane, []).append(place)
+def in_lanes(entries: Iterable[BatchEntry]) -> list[list[BatchEntry]]:
+    """Group the entries by lane. Lanes and their entries keep the order of the batch."""
+    lanes: dict[object, list[BatchEntry]] = {}
+    for entry in entries:
+        lanes.setdefault(entry.lane, []).append(entry)
     return list(lanes.values())
