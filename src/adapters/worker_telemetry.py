@@ -25,7 +25,7 @@ class WorkerTelemetry(PowertoolsTelemetry):
         self._log(logging.WARNING, "receive_failed", cause=str(error), again_in_seconds=pause)
         self._count("ReceiveFailed")
 
-    def held_too_long(self, message: Received, since: datetime) -> None:
+    def visibility_limit_reached(self, message: Received, since: datetime) -> None:
         self._log(
             logging.WARNING,
             "held_too_long",
@@ -48,7 +48,7 @@ class WorkerTelemetry(PowertoolsTelemetry):
         self._log(logging.WARNING, "put_off_to_run_alone", sqs_message_id=message.message_id, receives=message.receives)
         self._count("PutOffToRunAlone")
 
-    def broke(self, messages: Sequence[Received], error: BaseException) -> None:
+    def worker_error(self, messages: Sequence[Received], error: BaseException) -> None:
         ids = [message.message_id for message in messages]
         self._log(logging.ERROR, "unexpected_error", sqs_message_ids=ids, **self._error(error))
         self._count("Unexpected")

@@ -77,7 +77,7 @@ def _is_one_of(name: str, names: frozenset[str], longest: int) -> bool:
     return len(name) <= longest and unicodedata.normalize("NFC", name) in names
 
 
-def comparable(stored: str | None, given: str) -> bool:
+def same_scheme(stored: str | None, given: str) -> bool:
     """Whether two fingerprints can be compared at all: both are there and of one scheme."""
     return stored is not None and stored.partition(":")[0] == given.partition(":")[0]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.answer import Answer
 from domain.errors import ForeignRecordError, LeaseHeldError, RecordChangedError
-from domain.identity import JobKey, comparable
+from domain.identity import JobKey, same_scheme
 from domain.job import Job
 from domain.life import FIRST_CLAIM, NEW, Life
 
@@ -149,7 +149,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
+class Claimable:
     """The record may be taken: there is none, its retention is over, or its lease is."""
 
     verified: bool = True
@@ -284,18 +284,18 @@ def forgotten(seen: Record, now: datetime, retention: timedelta) -> Record:
     )
 
 
-def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Free:
+def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAnswer | Claimable:
     """What `owner` finds when it claims `job`. The order of the questions is the rule. Raises `ForeignRecordError`.
 
     A claim that finds itself (same owner and same fingerprint, its lease live) had landed; its answer was lost.
     """
     if record is None:
-        return Free()
+        return Claimable()
     if record.job_id not in (None, job.job_id):
         raise ForeignRecordError(f"{job.key}: the record belongs to another job_id")
     if record.retention_is_over(now):
-        return Free()
-    verified = comparable(record.fingerprint, job.fingerprint)
+        return Claimable()
+    verified = same_scheme(record.fingerprint, job.fingerprint)
     if verified and record.fingerprint != job.fingerprint:
         return Mismatch()
     if not record.in_progress:
@@ -303,7 +303,7 @@ def judge(record: Record | None, job: Job, owner: str, now: datetime) -> ClaimAn
     if record.released_by == owner:  # a claim that was asked for before and landed after: nobody waits for its answer
         return Busy(now, verified)
     if record.lease_is_over(now):
-        return Free(verified)
+        return Claimable(verified)
     if record.owner == owner and record.fingerprint == job.fingerprint:
         return acquired(record)
     return Busy(record.lease_until or record.expires_at, verified, record.last_seen)

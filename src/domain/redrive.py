@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from domain.identity import comparable
+from domain.identity import same_scheme
 from domain.job import Job
 from domain.life import Life
 from domain.record import Record
@@ -71,7 +71,7 @@ def decide(
         return Decision(Verdict.RUNS, forget_age=is_stale)
     is_live = record.in_progress and not record.lease_is_over(now)
     has_runs = record.life != Life(record.life.number)
-    if comparable(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint:
+    if same_scheme(record.fingerprint, job.fingerprint) and record.fingerprint != job.fingerprint:
         if not force or is_live:
             return Decision(Verdict.MISMATCH, send=False)
         return Decision(Verdict.RUNS, forget=True, forget_age=is_stale)

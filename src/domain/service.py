@@ -63,7 +63,7 @@ from domain.ports.clock import Clock, Moment
 from domain.ports.events import JobEvents, Trace
 from domain.ports.heartbeat import Heartbeat
 from domain.ports.store import IdempotencyStore
-from domain.record import Acquired, Busy, Claim, ClaimAnswer, Completed, Free, Mismatch, judge
+from domain.record import Acquired, Busy, Claim, Claimable, ClaimAnswer, Completed, Mismatch, judge
 
 UNKNOWN_OPERATION_RECEIVES: Final = 10
 """Producers deploy first: for so many receives an unknown operation may still become known."""
@@ -214,7 +214,7 @@ class JobService:
                 return seen
             case Mismatch() if record is not None and not record.in_progress:
                 return seen
-            case Free() if record is not None and not record.retention_is_over(self.clock.now()):
+            case Claimable() if record is not None and not record.retention_is_over(self.clock.now()):
                 return _beside_others(run.delivery, record.life.unended)
             case _:
                 return None

@@ -66,7 +66,7 @@ def make_poll_worker(
     container: Container | None = None,
 ) -> Parts:
     """A worker for these operations, everything behind it built now. Raises `SettingError`, and the store's own."""
-    refuse_forgetful(settings, single_host=options.single_host)
+    require_shared_store(settings, single_host=options.single_host)
     parts = container or Container()
     parts.operations.override(operations)
     parts.settings.override(settings)
@@ -98,7 +98,7 @@ def make_poll_worker(
     return Parts(worker, receiver, events, settings, parts.store().close)
 
 
-def refuse_forgetful(settings: Settings, *, single_host: bool) -> None:
+def require_shared_store(settings: Settings, *, single_host: bool) -> None:
     """Raises `SettingError` for a store that this worker's colleagues would not share."""
     name, reach = settings.backend, settings.backend.reach
     if reach is Reach.PROCESS:

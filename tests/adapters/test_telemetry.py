@@ -149,7 +149,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         {"ThreadsRefused": 1},
     ),
     (
-        "turned_away",
+        "rejected_unread",
         lambda told: told.rejected_unread(MESSAGE, JOB, Rejected("stale")),
         "WARNING",
         "job_rejected",
@@ -157,7 +157,7 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         {"JobsRejected": 1},
     ),
     (
-        "turned_away",
+        "rejected_unread",
         lambda told: told.rejected_unread(MESSAGE, None, Rejected("not_json", "at character 19")),
         "WARNING",
         "job_rejected",

@@ -37,22 +37,24 @@ def test_nothing_that_a_terminal_obeys_gets_into_a_line(text: str, capsys: pytes
     message = replace(MESSAGE, message_id=text)
     events.worker("worker_started", queue=text)
     events.receive_failed(QueueUnavailableError(text), timedelta(seconds=1))
-    events.broke([message], ValueError())
+    events.worker_error([message], ValueError())
     events.left_running([message])
     lines = capsys.readouterr().out.split("\n")
     assert all(line.isprintable() for line in lines)
-    started, failed, broke, left = map(json.loads, lines[:-1])
+    started, failed, worker_error, left = map(json.loads, lines[:-1])
     assert (started["queue"], failed["cause"]) == (text, text)
-    assert (broke["sqs_message_ids"], left["sqs_message_id"]) == ([text], text)
+    assert (worker_error["sqs_message_ids"], left["sqs_message_id"]) == ([text], text)
 
 
 def test_what_happens_to_the_worker_is_told_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     events = WorkerTelemetry(error_messages=False, service="s", metrics_namespace="n")
     events.worker("worker_started", queue="q")
     events.receive_failed(QueueUnavailableError("SQS ReceiveMessage: RequestThrottled"), timedelta(seconds=1.5))
-    events.held_too_long(MESSAGE, datetime(2026, 1, 1, tzinfo=UTC))
+    events.visibility_limit_reached(MESSAGE, datetime(2026, 1, 1, tzinfo=UTC))
     events.left_running([MESSAGE])
-    events.broke([MESSAGE], ValueError("secret"))
+    events.waits_to_run_alone(MESSAGE, timedelta(seconds=60))
+    events.put_off(MESSAGE)
+    events.worker_error([MESSAGE], ValueError("secret"))
     logged, metrics = told(capsys, events)
     assert logged == [
         {"level": "INFO", "event": "worker_started", "queue": "q"},
@@ -71,6 +73,14 @@ def test_what_happens_to_the_worker_is_told_and_counted(capsys: pytest.CaptureFi
         },
         {"level": "WARNING", "event": "left_running", "sqs_message_id": "m1", "receives": 3},
         {
+            "level": "WARNING",
+            "event": "waits_to_run_alone",
+            "sqs_message_id": "m1",
+            "receives": 3,
+            "longest_seconds": 60.0,
+        },
+        {"level": "WARNING", "event": "put_off_to_run_alone", "sqs_message_id": "m1", "receives": 3},
+        {
             "level": "ERROR",
             "event": "unexpected_error",
             "sqs_message_ids": ["m1"],
@@ -78,4 +88,9 @@ def test_what_happens_to_the_worker_is_told_and_counted(capsys: pytest.CaptureFi
             "error_at": [],
         },
     ]
-    assert metrics == {"ReceiveFailed": [1.0], "HeldTooLong": [1.0], "Unexpected": [1.0]}
+    assert metrics == {
+        "ReceiveFailed": [1.0],
+        "HeldTooLong": [1.0],
+        "PutOffToRunAlone": [1.0],
+        "Unexpected": [1.0],
+    }

@@ -79,7 +79,7 @@ def test_B04_a_job_without_identity_never_runs_unprotected(body: str) -> None:
     worker = Worker()
     assert worker.handle(record("m", body)) == [], "buried at its first receive"
     assert worker.runs == []
-    assert worker.events.told == [("turned_away", "missing_job_id")]
+    assert worker.events.told == [("rejected_unread", "missing_job_id")]
 
 
 @pytest.mark.parametrize("job_id", [" 1", "1\n", "a\u0000b"])

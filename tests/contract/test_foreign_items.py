@@ -158,7 +158,7 @@ def test_one_foreign_value_stops_nobody_and_is_never_deleted(harness: Harness) -
     certain = foreign_items(harness).certain
     for some in batched(certain, len(ODD), strict=False):
         foreign = check_foreign(harness, list(some))
-        assert all(foreign), [oddity for oddity, is_so in zip(some, foreign, strict=True) if not is_so]
+        assert all(foreign), [oddity for oddity, passed in zip(some, foreign, strict=True) if not passed]
 
 
 @settings(

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from domain.errors import InvalidJobError, PermanentError
-from domain.identity import MAX_ID_BYTES, clean_id, comparable, fingerprint, fingerprint_scheme, job_key
+from domain.identity import MAX_ID_BYTES, clean_id, fingerprint, fingerprint_scheme, job_key, same_scheme
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operation, Operations
@@ -228,7 +228,7 @@ def test_an_unknown_operation_still_makes_a_job() -> None:
     ],
 )
 def test_fingerprints_of_one_scheme_can_be_compared(stored: str | None, given: str, can: bool) -> None:
-    assert comparable(stored, given) is can
+    assert same_scheme(stored, given) is can
 
 
 def test_a_job_cannot_be_changed() -> None:

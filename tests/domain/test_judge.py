@@ -7,7 +7,7 @@ import pytest
 
 from domain.answer import Answer
 from domain.errors import ForeignRecordError
-from domain.record import Acquired, Busy, Claim, Completed, Free, Mismatch, Record, Status, judge
+from domain.record import Acquired, Busy, Claim, Claimable, Completed, Mismatch, Record, Status, judge
 from tests.support.jobs import job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ DONE = replace(RUNNING, status=Status.COMPLETED, answer=Answer('"x"'))
 
 
 def test_no_record_is_free() -> None:
-    assert isinstance(judge(None, JOB, "b", NOW), Free)
+    assert isinstance(judge(None, JOB, "b", NOW), Claimable)
 
 
 def test_a_live_lease_is_judged_before_the_retention() -> None:
@@ -49,7 +49,7 @@ def test_a_claim_without_a_lease_lasts_for_its_retention() -> None:
     stock = replace(RUNNING, lease_until=None, fingerprint=None)
     assert judge(stock, JOB, "b", NOW) == Busy(stock.expires_at, verified=False)
     assert judge(stock, JOB, "b", stock.expires_at) == Busy(stock.expires_at, verified=False)
-    assert isinstance(judge(stock, JOB, "b", stock.expires_at + timedelta(microseconds=1)), Free)
+    assert isinstance(judge(stock, JOB, "b", stock.expires_at + timedelta(microseconds=1)), Claimable)
 
 
 def test_a_completed_record_without_an_answer_answers_null() -> None:

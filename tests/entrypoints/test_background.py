@@ -31,9 +31,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Background
     eventually(lambda: not processes_in(tmp_path / "tmp"))
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
+def eventually(passed: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WITHIN_SECONDS
-    while not is_so():
+    while not passed():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

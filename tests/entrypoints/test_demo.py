@@ -123,7 +123,7 @@ def test_an_operation_that_fails_is_told_and_exits_with_1(
     assert shown["deliveries"][0]["log"]["event"] == "job_failed"
     assert shown["deliveries"][1]["log"] == {}
     assert shown["record"]["status"] == "INPROGRESS"
-    assert [claim for claim, is_so in shown["checks"].items() if is_so] == [
+    assert [claim for claim, passed in shown["checks"].items() if passed] == [
         "the malformed message is in the dead-letter queue with its reason"
     ]
 

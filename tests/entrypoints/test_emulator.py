@@ -92,9 +92,9 @@ def listening_addresses(process: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
+def eventually(passed: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WITHIN_SECONDS
-    while not is_so():
+    while not passed():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

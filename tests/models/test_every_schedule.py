@@ -18,7 +18,7 @@ from domain.answer import Answer
 from domain.errors import LeaseLostError, PermanentError
 from domain.lease import Lease
 from domain.outcome import Executed
-from domain.record import Acquired, Busy, Claim, Completed, Free, Record, Status
+from domain.record import Acquired, Busy, Claim, Claimable, Completed, Record, Status
 from domain.record import judge as judge_rightly
 from tests.models.schedules import Bounds, ViolationError, every_schedule
 from tests.models.two_workers import Case, TwoWorkers
@@ -64,11 +64,11 @@ type Plant = Callable[[pytest.MonkeyPatch], None]
 
 def _fence(*compared: str) -> Plant:
     def fenced(status: Status) -> Callable[[Record | None, Claim], bool]:
-        def is_so(record: Record | None, claim: Claim) -> bool:
+        def passed(record: Record | None, claim: Claim) -> bool:
             held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
             return record is not None and all(getattr(record, name) == held[name] for name in compared)
 
-        return is_so
+        return passed
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(memory, "is_held_by", fenced(Status.IN_PROGRESS))
@@ -88,7 +88,7 @@ def _judge(change: Callable[[Any, Any], Any]) -> Plant:
 
 
 def _free_if(wrong: Callable[[Any, Any], bool]) -> Plant:
-    return _judge(lambda record, seen: Free() if wrong(record, seen) else seen)
+    return _judge(lambda record, seen: Claimable() if wrong(record, seen) else seen)
 
 
 def _service(name: str, change: Callable[..., Any]) -> Plant:

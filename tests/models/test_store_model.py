@@ -76,11 +76,11 @@ def _retention_is_over_at_its_end(patch: pytest.MonkeyPatch) -> None:
 def _fence(*compared: str) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         def fenced(status: Status) -> Callable[[Record | None, Claim], bool]:
-            def is_so(record: Record | None, claim: Claim) -> bool:
+            def passed(record: Record | None, claim: Claim) -> bool:
                 held = {"status": status, "owner": claim.owner, "attempts": claim.attempt}
                 return record is not None and all(getattr(record, name) == held[name] for name in compared)
 
-            return is_so
+            return passed
 
         patch.setattr(memory, "is_held_by", fenced(Status.IN_PROGRESS))
         patch.setattr(memory, "was_completed_by", fenced(Status.COMPLETED))

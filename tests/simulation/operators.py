@@ -98,7 +98,7 @@ class Operator(Worker):
         """`onejob forget`."""
         try:
             seen = jobs.found(self.records, key)
-            jobs.refuse_what_needs_no_forgetting(seen, self.clock.now(), force=force)
+            jobs.check_forgettable(seen, self.clock.now(), force=force)
             self.world.pause(self.world.chance.choice((0, 1, 5)))  # it asks whether to
             jobs.forget(self.records, seen, force=force)
         except (NothingDoneError, StoreUnavailableError):

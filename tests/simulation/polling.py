@@ -200,7 +200,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
     def receive_failed(self, error: QueueUnavailableError, again_in: timedelta) -> None:
         self.oracle.faults["receive failed"] += 1
 
-    def held_too_long(self, message: Message, since: datetime) -> None:
+    def visibility_limit_reached(self, message: Message, since: datetime) -> None:
         self.oracle.fail(f"{message.message_id} was held for twelve hours")
 
     def waits_to_run_alone(self, message: Message, longest: timedelta) -> None:
@@ -210,7 +210,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
         self.oracle.faults["put off, since others ran on"] += 1
         self.deliveries.decided(self.deliveries.of(message), Failed(Failure.NOT_ALONE), self.clock.now())
 
-    def broke(self, messages: Sequence[Message], error: BaseException) -> None:
+    def worker_error(self, messages: Sequence[Message], error: BaseException) -> None:
         if not isinstance(error, Interrupted):
             self.oracle.fail(f"unexpected {type(error).__name__}: {error}")
         for message in messages:

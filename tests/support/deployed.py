@@ -44,9 +44,9 @@ class Watched:
     def events(self, job_id: str) -> list[str]:
         return [line["event"] for line in self.lines(job_id)]
 
-    def until(self, is_so: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
+    def until(self, passed: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
         deadline = time.monotonic() + WITHIN_SECONDS
-        while not is_so():
+        while not passed():
             assert time.monotonic() < deadline, what()
             time.sleep(0.1)
 

@@ -29,9 +29,9 @@ WITHIN_SECONDS = 30
 LEASE = timedelta(seconds=60)
 
 
-def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
+def until(passed: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + WITHIN_SECONDS
-    while not is_so():
+    while not passed():
         assert time.monotonic() < deadline, what()
         time.sleep(0.002)
 

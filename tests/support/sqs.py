@@ -111,7 +111,7 @@ class RecordedBatchEvents(RecordedEvents):
     flushed: int = 0
 
     def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
-        self.told.append(("turned_away", rejected.reason))
+        self.told.append(("rejected_unread", rejected.reason))
 
     def test_event(self, message: Message) -> None:
         self.told.append(("test_event", message.message_id))
@@ -154,7 +154,7 @@ class RecordedPollEvents(RecordedBatchEvents):
     def receive_failed(self, error: QueueUnavailableError, again_in: timedelta) -> None:
         self.receive_pauses.append(again_in)
 
-    def held_too_long(self, message: Message, since: datetime) -> None:
+    def visibility_limit_reached(self, message: Message, since: datetime) -> None:
         self.held_too_long_since.append(since)
 
     def waits_to_run_alone(self, message: Message, longest: timedelta) -> None:
@@ -163,7 +163,7 @@ class RecordedPollEvents(RecordedBatchEvents):
     def put_off(self, message: Message) -> None:
         self.put_offs.append(message.message_id)
 
-    def broke(self, messages: Sequence[Message], error: BaseException) -> None:
+    def worker_error(self, messages: Sequence[Message], error: BaseException) -> None:
         self.broken.append(([message.message_id for message in messages], type(error).__name__))
 
 

@@ -109,13 +109,13 @@ class LetterBox:
 
     def letters(self) -> Iterator[Letter]:
         """Each letter once, held from then on, until none is visible any more."""
-        in_vain = 0
+        without_news = 0
         while received := self._receive():
             new = [message for message in received if message["MessageId"] not in self._seen]
             self.held.update({message["MessageId"]: message["ReceiptHandle"] for message in received})
             self._seen.update(message["MessageId"] for message in new)
-            in_vain = 0 if new else in_vain + 1
-            if in_vain > len(self._seen) // BATCH + 1:  # the first ones are visible again, and all were read twice
+            without_news = 0 if new else without_news + 1
+            if without_news > len(self._seen) // BATCH + 1:  # the first ones are visible again, and all were read twice
                 return
             if not new:
                 continue

@@ -15,8 +15,8 @@ from domain.ports.clock import Clock
 from domain.ports.store_admin import Purged
 from domain.record import (
     Claim,
+    Claimable,
     ClaimAnswer,
-    Free,
     Record,
     acquired,
     begun,
@@ -49,7 +49,7 @@ class MemoryIdempotencyStore:
         with self._lock:
             old, now = self._records.get(job.key), self._clock.now()
             seen = judge(old, job, owner, now)
-            if not isinstance(seen, Free):
+            if not isinstance(seen, Claimable):
                 return seen
             self._records[job.key] = new = claimed(
                 old, job, owner=owner, now=now, lease=lease, retention=self._retention

@@ -131,7 +131,7 @@ def test_an_unreadable_message_is_buried_with_its_reason_and_its_batch_mates_run
     assert worker.handle(record("a", "not json"), record("b", body()), record("c", "{}")) == []
     assert reasons(worker) == ["not_json", "missing_job_id"]
     assert worker.runs == ["1"]
-    assert worker.events.told == [("turned_away", "not_json"), ("turned_away", "missing_job_id")]
+    assert worker.events.told == [("rejected_unread", "not_json"), ("turned_away", "missing_job_id")]
 
 
 def test_a_burial_that_fails_keeps_the_message() -> None:

@@ -18,7 +18,7 @@ class WholeEvents(RecordedBatchEvents):
     """Remembers what it was told whole."""
 
     def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
-        self.told.append(("turned_away", (message.message_id, job and job.job_id, rejected)))
+        self.told.append(("rejected_unread", (message.message_id, job and job.job_id, rejected)))
 
     def burial_failed(self, message: Message, error: Exception) -> None:
         self.told.append(("burial_failed", (message.message_id, str(error))))
@@ -38,7 +38,7 @@ def test_a_message_that_is_no_job_is_told_with_its_reason_and_detail() -> None:
     told = watched(worker)
     worker.handle(record("a", '{"job_id":7}'))
     rejected = Rejected("invalid_payload", "job_id: expected string")
-    assert told == [("turned_away", ("a", None, rejected))]
+    assert told == [("rejected_unread", ("a", None, rejected))]
     assert [letter["detail"] for letter in buried(worker)] == ["job_id: expected string"]
 
 
@@ -46,7 +46,7 @@ def test_a_stale_message_is_told_with_its_job() -> None:
     worker = Worker()
     told = watched(worker)
     worker.handle(record("a", body("1"), sent_at=worker.clock.now() - timedelta(days=29)))
-    assert told == [("turned_away", ("a", "1", Rejected("stale")))]
+    assert told == [("rejected_unread", ("a", "1", Rejected("stale")))]
 
 
 def test_a_burial_that_fails_is_told_with_its_error_and_comes_back_after_its_backoff() -> None:

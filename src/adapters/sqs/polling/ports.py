@@ -48,7 +48,7 @@ class PollEvents(BatchEvents, Protocol):
         """Nothing could be received; it is tried again then."""
         ...
 
-    def held_too_long(self, message: Message, since: datetime) -> None:
+    def visibility_limit_reached(self, message: Message, since: datetime) -> None:
         """SQS's 12 hours are over: others may receive the message, though it still is in work here. While the lease
         is renewed they are deferred; when the operation ends, its answer is theirs.
         """
@@ -64,7 +64,7 @@ class PollEvents(BatchEvents, Protocol):
         """That time is over, or an attempt beside it does not end: the message comes back after its backoff."""
         ...
 
-    def broke(self, messages: Sequence[Message], error: BaseException) -> None:
+    def worker_error(self, messages: Sequence[Message], error: BaseException) -> None:
         """What is no `Exception` came out of an operation, or something that is not foreseen out of the worker:
         what was not settled comes back when its visibility ends.
         """

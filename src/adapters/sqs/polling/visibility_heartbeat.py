@@ -140,7 +140,7 @@ class VisibilityHeartbeat:
                     self._forget(one.message.receipt_handle)
             for one in over:
                 if one.end != one.bound:
-                    self._events.held_too_long(one.message, one.since.wall)
+                    self._events.visibility_limit_reached(one.message, one.since.wall)
             asked = [one for one in held if one not in over]
             refused = self._ask([(one.message, self._seconds(one, now)) for one in asked]) if asked else {}
             self._note(asked, refused, now)

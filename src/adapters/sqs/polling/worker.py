@@ -49,7 +49,7 @@ LONGEST_PATIENCE: Final = timedelta(hours=1)
 beside long jobs too, and a single receive does not stop the worker for long.
 """
 
-LOOKS_UP_SECONDS: Final = 1.0
+LIVENESS_INTERVAL_SECONDS: Final = 1.0
 """While no thread is free, or SQS is left alone, the loop shows so often that it lives."""
 
 GATHERING_SECONDS: Final = 0.01
@@ -194,13 +194,15 @@ class PollWorker:
                 self._pause(error, failures)
             except Exception as error:
                 failures += 1
-                self.events.broke((), error)
+                self.events.worker_error((), error)
                 self._pause(None, failures)
 
     def _wait_for_threads(self) -> int:
         """How many messages to receive; 0 if nothing is free for a while."""
         with self._changed:
-            self._changed.wait_for(lambda: self.stopping or self._free > 0 or self._may_run_alone(), LOOKS_UP_SECONDS)
+            self._changed.wait_for(
+                lambda: self.stopping or self._free > 0 or self._may_run_alone(), LIVENESS_INTERVAL_SECONDS
+            )
             enough = min(BATCH, self.pool.size)
             if 0 < self._free < enough:
                 self._changed.wait_for(lambda: self.stopping or self._free >= enough, GATHERING_SECONDS)
@@ -248,7 +250,7 @@ class PollWorker:
             if self.stopping or not waiting:
                 return
             if not has_thread:
-                self._changed.wait(LOOKS_UP_SECONDS)
+                self._changed.wait(LIVENESS_INTERVAL_SECONDS)
                 return
             # any of them: the one that kills is not to be the first each time
             lane = waiting[int(self.jitter() * len(waiting))]
@@ -297,7 +299,7 @@ class PollWorker:
                 is_alone=lane.is_alone or self.pool.size == 1,
             )
         except BaseException as error:  # as the table of `JobService` says: its lease lapses
-            self.events.broke([entry.message for entry in lane.entries if entry.end is None], error)
+            self.events.worker_error([entry.message for entry in lane.entries if entry.end is None], error)
         finally:
             ended = lane.entries[: len(lane.entries) - len(left)]
             self.visibility.let_go([entry.message for entry in ended if not isinstance(entry.end, Ack)])
@@ -336,7 +338,7 @@ class PollWorker:
         with self._changed:
             while not self.stopping and (left := self._seconds_to(again_at)) > 0:
                 self.moved_at = self.clock.monotonic()
-                self._changed.wait(min(left, LOOKS_UP_SECONDS))
+                self._changed.wait(min(left, LIVENESS_INTERVAL_SECONDS))
 
     def _seconds_to(self, moment: timedelta) -> float:
         return max(0.0, (moment - self.clock.monotonic()).total_seconds())

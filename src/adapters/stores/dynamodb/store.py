@@ -15,7 +15,7 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, Status, judge, kept_until
+from domain.record import Acquired, Claim, Claimable, ClaimAnswer, Record, Status, judge, kept_until
 
 MAX_ANSWER_BYTES: Final = 400_000
 """DynamoDB takes 409,600 bytes an item; the rest of it stays under 1,024."""
@@ -61,7 +61,7 @@ class DynamoDBIdempotencyStore:
                 seen = judge(to_record(before, job.key), job, owner, now)
         except ForeignRecordError:  # nobody of ours wrote it, and its time was over
             return False
-        return not isinstance(seen, Free) or seen.verified
+        return not isinstance(seen, Claimable) or seen.verified
 
     def begin(self, claim: Claim, life: Life) -> None:
         record = self._held(claim)
@@ -114,7 +114,7 @@ class DynamoDBIdempotencyStore:
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but there is no record")
         record = to_record(found, job.key)
         seen = judge(record, job, owner, now)
-        if isinstance(seen, Free):  # it became free between the refusal and the reading of it
+        if isinstance(seen, Claimable):  # it became free between the refusal and the reading of it
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
         return seen
 

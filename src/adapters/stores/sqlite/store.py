@@ -19,8 +19,8 @@ from domain.life import Life
 from domain.ports.clock import Clock
 from domain.record import (
     Claim,
+    Claimable,
     ClaimAnswer,
-    Free,
     Record,
     acquired,
     begun,
@@ -80,14 +80,14 @@ class SQLiteIdempotencyStore:
 
     def claim(self, job: Job, *, owner: str, lease: timedelta) -> ClaimAnswer:
         seen = judge(self.find(job.key), job, owner, self._clock.now())
-        if not isinstance(seen, Free):  # most duplicates: no write, no flush
+        if not isinstance(seen, Claimable):  # most duplicates: no write, no flush
             return seen
 
         def work(connection: sqlite3.Connection) -> ClaimAnswer:
             now = self._clock.now()
             old = read(connection, job.key)
             seen = judge(old, job, owner, now)
-            if not isinstance(seen, Free):
+            if not isinstance(seen, Claimable):
                 return seen
             new = claimed(old, job, owner=owner, now=now, lease=lease, retention=self._retention)
             connection.execute(REPLACE, row(new))

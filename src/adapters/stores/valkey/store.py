@@ -15,7 +15,7 @@ from domain.identity import JobKey
 from domain.job import Job
 from domain.life import Life
 from domain.ports.clock import Clock
-from domain.record import Acquired, Claim, ClaimAnswer, Free, Record, judge, kept_until
+from domain.record import Acquired, Claim, Claimable, ClaimAnswer, Record, judge, kept_until
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 """The server has one thread: while it moves an answer, everyone waits."""
@@ -51,7 +51,7 @@ class ValkeyIdempotencyStore:
             claim = Claim(job.key, owner, reply.attempt, reply.epoch, reply.life)
             return Acquired(claim, reply.last_error.decode(errors="replace") or None, reply.verified)
         seen = judge(to_record(reply, job.key), job, owner, now)
-        if isinstance(seen, Free):
+        if isinstance(seen, Claimable):
             raise StoreUnavailableError(f"{job.key}: a claim was refused, but the record is free")
         if isinstance(seen, Acquired):
             self._commands.require_replicas(landed, job.key)

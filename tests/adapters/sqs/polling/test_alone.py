@@ -13,7 +13,7 @@ from tests.support.sqs import record
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LOOKS_UP_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LIVENESS_INTERVAL_SECONDS", 0.02)
 
 
 def body(job_id: str) -> str:

@@ -18,7 +18,7 @@ MARGIN = timedelta(seconds=5)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LOOKS_UP_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LIVENESS_INTERVAL_SECONDS", 0.02)
 
 
 class Hangs:

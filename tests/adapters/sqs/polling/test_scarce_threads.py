@@ -19,7 +19,7 @@ def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "LONGEST_PAUSE", timedelta(milliseconds=40))
     monkeypatch.setattr(worker, "FIRST_PAUSE", timedelta(milliseconds=20))
     monkeypatch.setattr(worker, "LONGEST_PAUSE", timedelta(milliseconds=40))
-    monkeypatch.setattr(worker, "LOOKS_UP_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LIVENESS_INTERVAL_SECONDS", 0.02)
 
 
 def messages(number: int) -> list[dict[str, object]]:

@@ -33,7 +33,7 @@ def test_a_long_job_keeps_neither_the_finished_from_being_deleted_nor_others_fro
 
 
 def test_no_more_is_received_than_can_start_and_nothing_while_nothing_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LOOKS_UP_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LIVENESS_INTERVAL_SECONDS", 0.02)
     gate = Gate("0", "1", "2")
     with polling(Poller(gate, concurrency=3)) as poller:
         poller.queue.send(*(record(f"m{n}", body(n)) for n in range(20)))

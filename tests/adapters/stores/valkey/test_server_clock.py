@@ -20,7 +20,7 @@ KEY = f"onejob:{JOB.key}"
 LEASE = timedelta(seconds=60)
 HELD = Claim(JOB.key, "a", 1)
 ANSWER = Answer("1")
-FOR_EVER = -1
+KEEP_FOREVER = -1
 """What PTTL answers of a key that does not expire."""
 
 OLDER_VERSIONS_MS = 7_200_000
@@ -36,18 +36,18 @@ def test_no_write_makes_a_key_expire(server: Server, store: ValkeyIdempotencySto
         return left
 
     store.claim(JOB, owner="a", lease=LEASE)
-    assert expires() == FOR_EVER
+    assert expires() == KEEP_FOREVER
     store.renew(HELD, LEASE * 2)
-    assert expires() == FOR_EVER
+    assert expires() == KEEP_FOREVER
     store.release(HELD, "Error")
-    assert expires() == FOR_EVER
+    assert expires() == KEEP_FOREVER
     store.claim(JOB, owner="b", lease=LEASE)
     store.complete(Claim(JOB.key, "b", 2), ANSWER)
-    assert expires() == FOR_EVER
+    assert expires() == KEEP_FOREVER
     seen = admin.look(JOB.key)
     assert seen is not None
     admin.forget(seen)
-    assert expires() == FOR_EVER
+    assert expires() == KEEP_FOREVER
 
 
 def _claim_again(store: ValkeyIdempotencyStore) -> None:
@@ -85,7 +85,7 @@ def test_a_write_takes_off_the_expiry_that_an_older_version_set(
     before(store)
     by_an_older_version(server)
     write(store)
-    assert server.client.pttl(KEY) == FOR_EVER
+    assert server.client.pttl(KEY) == KEEP_FOREVER
 
 
 def test_a_claim_after_retention_takes_it_off(server: Server, store: ValkeyIdempotencyStore, clock: FakeClock) -> None:
@@ -94,7 +94,7 @@ def test_a_claim_after_retention_takes_it_off(server: Server, store: ValkeyIdemp
     by_an_older_version(server)
     clock.advance(days=1)
     assert isinstance(store.claim(JOB, owner="b", lease=LEASE), Acquired)
-    assert server.client.pttl(KEY) == FOR_EVER
+    assert server.client.pttl(KEY) == KEEP_FOREVER
 
 
 def test_a_forgotten_job_keeps_none(server: Server, store: ValkeyIdempotencyStore, admin: ValkeyStoreAdmin) -> None:
@@ -103,7 +103,7 @@ def test_a_forgotten_job_keeps_none(server: Server, store: ValkeyIdempotencyStor
     seen = admin.look(JOB.key)
     assert seen is not None
     admin.forget(seen, force=True)
-    assert server.client.pttl(KEY) == FOR_EVER
+    assert server.client.pttl(KEY) == KEEP_FOREVER
 
 
 def test_a_purge_takes_it_off_what_it_keeps(
@@ -117,7 +117,7 @@ def test_a_purge_takes_it_off_what_it_keeps(
     server.client.pexpire(f"onejob:{job('2').key}", OLDER_VERSIONS_MS)
     purged = admin.purge()
     assert (purged.seen, purged.deleted) == (1, 0)
-    assert server.client.pttl(KEY) == FOR_EVER
+    assert server.client.pttl(KEY) == KEEP_FOREVER
     assert server.client.pttl(f"onejob:{job('2').key}") > 0, "the key of somebody else"
 
 

@@ -41,7 +41,7 @@ def demo(
     show.result(result)
     if as_json:
         typer.echo(demo_view.as_json(result))
-    raise typer.Exit(0 if result.is_so else 1)
+    raise typer.Exit(0 if result.passed else 1)
 
 
 def _leave(status: int) -> NoReturn:

@@ -37,7 +37,7 @@ class Check:
     """A claim of the demo, and whether it is so."""
 
     claim: str
-    is_so: bool
+    passed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class DemoResult:
     seconds: float
 
     @property
-    def is_so(self) -> bool:
-        return all(check.is_so for check in self.checks)
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
 
 
 class _Context:

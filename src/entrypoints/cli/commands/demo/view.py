@@ -37,18 +37,18 @@ class Story:
         self._console.print(_deliveries(result))
         self._console.print(_record(result))
         for check in result.checks:
-            mark = ("✓ ", "bold green") if check.is_so else ("✗ ", "bold red")
+            mark = ("✓ ", "bold green") if check.passed else ("✗ ", "bold red")
             self._console.print(Text.assemble(mark, check.claim))
-        verdict = "one job, one effect" if result.is_so else "this is not so: something is wrong"
-        self._console.print(Text(f"\n{verdict} ({result.seconds} s)", "bold green" if result.is_so else "bold red"))
+        verdict = "one job, one effect" if result.passed else "this is not so: something is wrong"
+        self._console.print(Text(f"\n{verdict} ({result.seconds} s)", "bold green" if result.passed else "bold red"))
 
 
 def as_json(result: DemoResult) -> str:
     """One object: `ok`, `checks`, `deliveries`, `record`, `dead_letters`, `seconds`."""
     return json.dumps(
         {
-            "ok": result.is_so,
-            "checks": {check.claim: check.is_so for check in result.checks},
+            "ok": result.passed,
+            "checks": {check.claim: check.passed for check in result.checks},
             "deliveries": [
                 {"message_id": delivery.message_id, "body": delivery.body, "log": delivery.event}
                 for delivery in result.deliveries

@@ -15,7 +15,7 @@ from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue_url import is_same_queue
 from adapters.sqs.redrive import send_back, source_urls
 from domain.errors import LeaseHeldError, RecordChangedError, StoreUnavailableError
-from domain.identity import JobKey, comparable
+from domain.identity import JobKey, same_scheme
 from domain.job import Job
 from domain.record import Record
 from domain.redrive import Decision, Verdict, decide
@@ -151,7 +151,7 @@ class Redriver:
         if job is None or job.key not in self.sent_jobs or decision.verdict not in (Verdict.RUNS, Verdict.WAITS):
             return decision
         sent = self.sent_jobs[job.key]
-        if comparable(sent, job.fingerprint) and sent != job.fingerprint:
+        if same_scheme(sent, job.fingerprint) and sent != job.fingerprint:
             return Decision(Verdict.MISMATCH, send=False)
         return replace(decision, verdict=Verdict.REPEATED)
 

@@ -174,7 +174,7 @@ def forget(
         seen, now = jobs.found(records, records.key(job_id, operation, tenant)), records.clock.now()
         if not as_json:
             print_facts(jobs.as_rows(seen, now, show_payload=False))
-        jobs.refuse_what_needs_no_forgetting(seen, now, force=force)
+        jobs.check_forgettable(seen, now, force=force)
         try:
             agreed = yes or typer.confirm("Let it run again?", err=True)
         except typer.Abort:

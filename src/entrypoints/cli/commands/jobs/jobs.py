@@ -108,7 +108,7 @@ def moment(text: str, now: datetime) -> datetime:
     return said if said.tzinfo else said.replace(tzinfo=UTC)
 
 
-def refuse_what_needs_no_forgetting(record: Record, now: datetime, *, force: bool) -> None:
+def check_forgettable(record: Record, now: datetime, *, force: bool) -> None:
     """Raises `NothingDoneError`."""
     match record.state(now):
         case State.EXPIRED:

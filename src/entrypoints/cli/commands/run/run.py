@@ -38,7 +38,7 @@ UNUSABLE: Final = 2
 SIGNALLED: Final = 128
 
 
-FOR_EVER: Final = {"IDEMPOTENCY_EXPIRES_AFTER_SECONDS": str(100 * 365 * 86_400)}
+KEEP_FOREVER: Final = {"IDEMPOTENCY_EXPIRES_AFTER_SECONDS": str(100 * 365 * 86_400)}
 """How long a file remembers what is done, unless the environment says otherwise: nobody else pays for its length."""
 
 
@@ -161,7 +161,7 @@ class Run:
 
 def _container(options: RunOptions, operations: Operations, events: LastTraces) -> Container:
     environment = {
-        **({} if options.store.reach is Reach.NETWORK else FOR_EVER),
+        **({} if options.store.reach is Reach.NETWORK else KEEP_FOREVER),
         **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),

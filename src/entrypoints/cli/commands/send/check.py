@@ -19,7 +19,7 @@ from domain.job_factory import JobFactory
 MOST_IN_VAIN: Final = 3
 """Batches in a row whose answers were lost: SQS is away, and going on would make all that is left uncertain."""
 
-MOST_TOLD: Final = 20
+MAX_REPORTED: Final = 20
 """Lines that are no job, told one by one; the rest is counted."""
 
 
@@ -71,7 +71,7 @@ def check(
             except InvalidJobError as error:
                 checked.invalid += 1
                 checked.reasons[error.reason] += 1
-                if checked.invalid <= MOST_TOLD:
+                if checked.invalid <= MAX_REPORTED:
                     invalid(line.number, str(error))
                 continue
             checked.jobs += 1

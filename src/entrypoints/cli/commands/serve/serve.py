@@ -27,7 +27,7 @@ from entrypoints.store_registry import Backend
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130
 
-AS_DEVELOPERS_WANT_IT: Final = {
+DEV_DEFAULTS: Final = {
     "HTTP_ALLOW_ANONYMOUS": "true",
     "LEASE_GRACE_SECONDS": "0",
     "POWERTOOLS_METRICS_DISABLED": "true",
@@ -67,7 +67,7 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     if not NAME.fullmatch(options.namespace):
         raise UnusableOptionError(f"--namespace {options.namespace}: expected 1 to 64 of A-Z a-z 0-9 _ -")
     operations, default_operation = chosen_operations(options.operation, options.name)
-    for name, value in AS_DEVELOPERS_WANT_IT.items():
+    for name, value in DEV_DEFAULTS.items():
         os.environ.setdefault(name, value)
     told = {
         "IDEMPOTENCY_BACKEND": options.store,
