@@ -51,13 +51,13 @@ def deployment(context: Mapping[str, object]) -> Deployment:
 
 
 def _http(told: dict[str, Any]) -> HttpProps | None:
-    """Takes what concerns the HTTP door out of it."""
+    """Takes what concerns the HTTP API out of it."""
     wanted = told.pop("http", False)
     of_the_door = {
         name: told.pop(f"http_{name}") for name in ("timeout", "caller", "concurrency") if f"http_{name}" in told
     }
     if of_the_door and not wanted:
-        raise WorkerPropsError(f"http-{min(of_the_door)} without http=true: there is no HTTP door")
+        raise WorkerPropsError(f"http-{min(of_the_door)} without http=true: there is no HTTP API")
     return HttpProps(**of_the_door) if wanted else None
 
 

@@ -1,4 +1,4 @@
-"""The HTTP door's alarms. What each means and asks for stands in docs/operations.md, by its name."""
+"""The HTTP API's alarms. What each means and asks for stands in docs/operations.md, by its name."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _TOLD: Final = {
 """Metrics of the door's own, what they say, and for how many periods."""
 
 
-class DoorAlarms(Construct):
+class HttpAlarms(Construct):
     """The alarms of one door; `topic` is told when one goes off and when it is over."""
 
     def __init__(

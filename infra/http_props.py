@@ -1,4 +1,4 @@
-"""What the HTTP door is made of beside its worker, checked. Knows nothing of CDK."""
+"""What the HTTP API is made of beside its worker, checked. Knows nothing of CDK."""
 
 import re
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
 from infra.clean_up import CleanUp
-from infra.http_door import HttpDoor
+from infra.http_api import HttpApi
 from infra.idempotent_worker import IdempotentWorker
 from infra.stack import LambdaIdempotencyStack
 
@@ -21,7 +21,7 @@ def check(app: App, stack: LambdaIdempotencyStack) -> None:
     for one in app.node.find_all():
         if isinstance(one, IdempotentWorker):
             _accept_of(one)
-        if isinstance(one, HttpDoor):
+        if isinstance(one, HttpApi):
             _accept_of_function(one.function, NO_QUEUE)
         if isinstance(one, CleanUp):
             _accept_of_clean_up(one)

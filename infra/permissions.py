@@ -46,7 +46,7 @@ def statements(
 def door_statements(
     *, table: dynamodb.ITable, jobs: sqs.IQueue, log_group: logs.ILogGroup, key: kms.IKey | None
 ) -> Iterator[iam.PolicyStatement]:
-    """Of the HTTP door: it answers from the table, and sends what is to be answered later."""
+    """Of the HTTP API: it answers from the table, and sends what is to be answered later."""
     yield iam.PolicyStatement(actions=[*TABLE_ACTIONS], resources=[table.table_arn])
     yield iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[jobs.queue_arn])
     yield iam.PolicyStatement(actions=[*LOG_ACTIONS], resources=[log_group.log_group_arn])

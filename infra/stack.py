@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.bundle import Bundle
 from infra.clean_up import CleanUp
-from infra.http_door import HttpDoor
+from infra.http_api import HttpApi
 from infra.http_props import HttpProps
 from infra.idempotent_worker import IdempotentWorker
 from infra.permissions import OPERATION_STATEMENTS
@@ -56,7 +56,7 @@ class LambdaIdempotencyStack(Stack):
             key=kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None,
             alarm_topic=self.alarm_topic,
         )
-        self.http = self._http_door(http, bundle) if http else None
+        self.http = self._http_api(http, bundle) if http else None
         self.clean_up = (
             CleanUp(
                 self, "CleanUp", worker=self.worker, bundle=bundle, hours=clean_up_hours, alarm_topic=self.alarm_topic
@@ -85,10 +85,10 @@ class LambdaIdempotencyStack(Stack):
         if props.stage is Stage.PROD and props.alarm_email is None:
             Annotations.of(self).add_warning_v2("onejob:alarm-email", "alarm-email is not set: alarms call nobody")
 
-    def _http_door(self, props: HttpProps, bundle: Bundle) -> HttpDoor:
-        door = HttpDoor(self, "Http", props=props, worker=self.worker, bundle=bundle, alarm_topic=self.alarm_topic)
+    def _http_api(self, props: HttpProps, bundle: Bundle) -> HttpApi:
+        door = HttpApi(self, "Http", props=props, worker=self.worker, bundle=bundle, alarm_topic=self.alarm_topic)
         CfnOutput(self, "HttpUrl", value=door.url.url, description="POST jobs here, signed (docs/http.md)")
-        CfnOutput(self, "HttpLogGroupName", value=door.log_group.log_group_name, description="the HTTP door's lines")
+        CfnOutput(self, "HttpLogGroupName", value=door.log_group.log_group_name, description="the HTTP API's lines")
         return door
 
     def _topic(self, email: str) -> sns.Topic:

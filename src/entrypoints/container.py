@@ -35,7 +35,7 @@ from entrypoints.store_registry import StoreParts
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-    from adapters.http.door import HttpDoor, JobSender
+    from adapters.http.handler import HttpHandler, JobSender
     from adapters.telemetry import PowertoolsTelemetry
 
 SQS_TRIES: Final = 2
@@ -113,11 +113,11 @@ def job_sender(settings: Settings, http_settings: HttpSettings, threads: Threads
     return SqsJobSender(one_client, http_settings.jobs_queue_url, new_id)
 
 
-def http_door(http_settings: HttpSettings, **parts: Any) -> "HttpDoor":
-    """The HTTP door over these parts."""
-    from adapters.http.door import HttpDoor
+def http_handler(http_settings: HttpSettings, **parts: Any) -> "HttpHandler":
+    """The HTTP API over these parts."""
+    from adapters.http.handler import HttpHandler
 
-    return HttpDoor(**parts, claim=http_settings.tenant_claim, anonymous=http_settings.allow_anonymous)
+    return HttpHandler(**parts, claim=http_settings.tenant_claim, anonymous=http_settings.allow_anonymous)
 
 
 def telemetry(settings: Settings) -> "PowertoolsTelemetry":
@@ -184,8 +184,8 @@ class Container(DeclarativeContainer):
     )
     http_settings: Provider[HttpSettings] = Singleton(HttpSettings.from_environment, Callable(lambda: os.environ))
     sender: Provider["JobSender | None"] = Singleton(job_sender, settings, http_settings, threads)
-    http_door: Provider["HttpDoor"] = Singleton(
-        http_door,
+    http_handler: Provider["HttpHandler"] = Singleton(
+        http_handler,
         http_settings,
         factory=job_factory,
         operations=operations,

@@ -1,4 +1,4 @@
-"""The HTTP door in Lambda: `handler` is what a function URL or an HTTP API (payload format 2.0) calls."""
+"""The HTTP API in Lambda: `handler` is what a function URL or an HTTP API (payload format 2.0) calls."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -6,11 +6,11 @@ from functools import cache
 from json import dumps
 from typing import Any
 
-from adapters.http.door import HttpDoor
+from adapters.http.handler import HttpHandler
 from adapters.http.openapi import document
 from adapters.http.problems import NOT_FOUND, WRONG_METHOD
-from adapters.http.reply import Reply
 from adapters.http.request import HttpRequest, NotAnHttpRequestError, read_event
+from adapters.http.response import Response
 from adapters.interrupts import marked_interrupts
 from domain.operation import Operations
 from entrypoints.container import Container
@@ -26,7 +26,7 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
     """A handler for these operations, everything behind it built now. Raises `SettingError`."""
     parts = container or Container()
     parts.operations.override(operations)
-    door, events, clock = parts.http_door(), parts.events(), parts.clock()
+    http, events, clock = parts.http_handler(), parts.events(), parts.clock()
 
     def handle(event: Any, context: Context) -> dict[str, Any]:
         """Answers every request. Raises `NotAnHttpRequestError`."""
@@ -34,43 +34,43 @@ def make_handler(operations: Operations, container: Container | None = None) -> 
         request = read_event(event)
         try:
             with marked_interrupts():
-                return _answer(_routed(door, request, end))
+                return _answer(_routed(http, request, end))
         finally:
             events.flush()
 
     return by_type_and_place(handle, known=(NotAnHttpRequestError,), texts=parts.settings().log_error_messages)
 
 
-def _routed(door: HttpDoor, request: HttpRequest, end: datetime) -> Reply:
+def _routed(http: HttpHandler, request: HttpRequest, end: datetime) -> Response:
     try:
         match request.path, request.method:
             case "/jobs", "POST":
-                return door.submit(request, invocation_end=end)
+                return http.submit(request, invocation_end=end)
             case "/jobs", _:
-                return door.refuse(request, WRONG_METHOD, {"Allow": "POST"})
+                return http.refuse(request, WRONG_METHOD, {"Allow": "POST"})
             case "/openapi.json", "GET":
-                return Reply(200, _openapi())
+                return Response(200, _openapi())
             case path, "GET" if _is_of_a_job(path):
-                return door.status(request)
+                return http.status(request)
             case path, _ if path == "/openapi.json" or _is_of_a_job(path):
-                return door.refuse(request, WRONG_METHOD, {"Allow": "GET"})
+                return http.refuse(request, WRONG_METHOD, {"Allow": "GET"})
             case _:
-                return door.refuse(request, NOT_FOUND)
+                return http.refuse(request, NOT_FOUND)
     except Exception as error:
-        return door.crashed(request, error)
+        return http.failed(request, error)
 
 
 def _is_of_a_job(path: str) -> bool:
     return path.startswith("/jobs/") and path != "/jobs/"
 
 
-def _answer(reply: Reply) -> dict[str, Any]:
+def _answer(response: Response) -> dict[str, Any]:
     """In the form of payload format 2.0."""
-    headers = {"Content-Type": reply.media_type, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    headers = {"Content-Type": response.media_type, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return {
-        "statusCode": reply.status,
-        "headers": {**headers, **reply.headers},
-        "body": reply.body,
+        "statusCode": response.status,
+        "headers": {**headers, **response.headers},
+        "body": response.body,
         "isBase64Encoded": False,
     }
 

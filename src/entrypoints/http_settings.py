@@ -1,4 +1,4 @@
-"""What the HTTP door is told, beside what every worker is (`entrypoints.settings`)."""
+"""What the HTTP API is told, beside what every worker is (`entrypoints.settings`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

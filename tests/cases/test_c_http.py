@@ -1,4 +1,4 @@
-"""Situations reported in public, by their ids: the HTTP door."""
+"""Situations reported in public, by their ids: the HTTP API."""
 
 from domain.attempt import Attempt
 from domain.job import Job

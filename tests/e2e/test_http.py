@@ -1,4 +1,4 @@
-"""The deployed HTTP door: through its URL, and with the events that AWS sends and the emulator does not."""
+"""The deployed HTTP API: through its URL, and with the events that AWS sends and the emulator does not."""
 
 import http.client
 import json

@@ -7,7 +7,7 @@ import sys
 from datetime import timedelta
 from threading import Thread
 
-from entrypoints.cli.commands.serve.server import DoorServer
+from entrypoints.cli.commands.serve.server import HttpServer
 from entrypoints.health import health_server
 
 LIMIT = 128
@@ -20,7 +20,7 @@ def serve(kind: str) -> None:
         with health_server("127.0.0.1", 0, is_alive=lambda: True, is_ready=lambda: True) as port:
             talk(port)
     else:
-        server = DoorServer(0, lambda event, context: {"statusCode": 200, "headers": {}, "body": "ok"}, timedelta(30))
+        server = HttpServer(0, lambda event, context: {"statusCode": 200, "headers": {}, "body": "ok"}, timedelta(30))
         Thread(target=server.serve_forever, daemon=True).start()
         talk(server.server_port)
         os._exit(0)

@@ -1,4 +1,4 @@
-"""The HTTP door in Lambda: one effect a key and caller, the same answer every time, and nobody else's."""
+"""The HTTP API in Lambda: one effect a key and caller, the same answer every time, and nobody else's."""
 
 import asyncio
 import json
@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from adapters.http.door import HttpDoor
+from adapters.http.handler import HttpHandler
 from adapters.http.problems import PROBLEMS
-from adapters.http.reply import Reply
 from adapters.http.request import HttpRequest, NotAnHttpRequestError
+from adapters.http.response import Response
 from adapters.sqs.job_sender import SqsJobSender
 from adapters.sqs.job_size import MAX_JOB_BYTES
 from adapters.stores.memory import MemoryIdempotencyStore
@@ -325,7 +325,7 @@ def test_threads_of_one_handler_do_not_mix_their_requests(monkeypatch: pytest.Mo
     """As those of `onejob serve`."""
     both_are_there, routed = Barrier(2, timeout=10), http_api._routed
 
-    def wait(door: HttpDoor, request: HttpRequest, end: datetime) -> Reply:
+    def wait(door: HttpHandler, request: HttpRequest, end: datetime) -> Response:
         both_are_there.wait()
         return routed(door, request, end)
 

@@ -8,7 +8,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.assertions import Template
 
 from infra.bundle import build
-from infra.http_door import HttpDoor
+from infra.http_api import HttpApi
 from infra.http_props import HttpProps
 from infra.idempotent_worker import IdempotentWorker
 from infra.worker_props import Architecture, WorkerProps, WorkerPropsError
@@ -76,7 +76,7 @@ def test_a_door_in_a_passive_region_would_claim_too() -> None:
     stack = regional(app({}))
     made = worker(stack, None, active_region="us-east-1")
     with pytest.raises(WorkerPropsError, match="http=true in a passive region"):
-        HttpDoor(stack, "Http", props=HttpProps(), worker=made, bundle=build(Architecture.ARM64))
+        HttpApi(stack, "Http", props=HttpProps(), worker=made, bundle=build(Architecture.ARM64))
 
 
 def test_a_region_that_is_not_known_or_none_is_named() -> None:

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from adapters.http.answers import OMITTED_HEADER, REPLAYED_HEADER
-from adapters.http.fields import KEY
+from adapters.http.headers import KEY
 from adapters.http.problems import (
     BAD_KEY,
     BAD_REQUEST,
@@ -21,7 +20,8 @@ from adapters.http.problems import (
     UNKNOWN_OPERATION,
     ProblemType,
 )
-from adapters.http.reply import JSON
+from adapters.http.response import JSON
+from adapters.http.responses import OMITTED_HEADER, REPLAYED_HEADER
 from adapters.http.schemas import (
     ACCEPTED,
     KEY_SCHEMA,

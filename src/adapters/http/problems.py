@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapters.http.reply import PROBLEM_JSON, Reply
+from adapters.http.response import PROBLEM_JSON, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class HttpProblemError(Exception):
     cause: str | None = None
 
 
-def problem_reply(problem: HttpProblemError, base: str = "") -> Reply:
+def problem_response(problem: HttpProblemError, base: str = "") -> Response:
     """Its document. `type` leads to the problem's description, below `base` (the path of the stage)."""
     kind = problem.type
     document = {
@@ -132,4 +132,4 @@ def problem_reply(problem: HttpProblemError, base: str = "") -> Reply:
         "detail": problem.detail or kind.meaning,
         "reason": problem.reason or kind.name,
     }
-    return Reply(kind.status, json.dumps(document), PROBLEM_JSON, dict(problem.headers))
+    return Response(kind.status, json.dumps(document), PROBLEM_JSON, dict(problem.headers))

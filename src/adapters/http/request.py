@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final
 from urllib.parse import parse_qsl
 
-from adapters.http.fields import idempotency_key, is_json
+from adapters.http.headers import idempotency_key, is_json
 from adapters.http.problems import BAD_REQUEST, NOT_JSON, TOO_LARGE, HttpProblemError
 from domain.errors import InvalidJobError
 from domain.job_factory import RESERVED

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from adapters.http.fields import KEY
-from adapters.http.reply import PROBLEM_JSON
+from adapters.http.headers import KEY
+from adapters.http.response import PROBLEM_JSON
 from domain.identity import NAME
 from domain.operation import DEFAULT_OPERATION
 from domain.strict_json import Json

@@ -30,7 +30,7 @@ def serve(
         typer.Option(min=10, max=900, help="Seconds that a request may take, as the function's time-out in Lambda."),
     ] = 30,
 ) -> None:
-    """Serve the HTTP door on this machine, for development: no AWS.
+    """Serve the HTTP API on this machine, for development: no AWS.
 
     POST /jobs with an Idempotency-Key runs a job once and answers; sent
     again, the same answer comes with Idempotency-Replayed: true. GET
@@ -47,7 +47,7 @@ def serve(
     Exit status: 1 the port cannot be had; 2 unusable arguments or settings;
     130 interrupted; 143 terminated.
     """
-    from entrypoints.cli.commands.serve.serve import ServeOptions, serve_door
+    from entrypoints.cli.commands.serve.serve import ServeOptions, serve_http
 
     options = ServeOptions(
         port=port,
@@ -58,4 +58,4 @@ def serve(
         namespace=namespace,
         timeout=timedelta(seconds=timeout),
     )
-    raise typer.Exit(serve_door(options))
+    raise typer.Exit(serve_http(options))

@@ -15,7 +15,7 @@ from adapters.forks import install_handler
 from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.identity import NAME
 from domain.job_factory import JobFactory
-from entrypoints.cli.commands.serve.server import DoorServer
+from entrypoints.cli.commands.serve.server import HttpServer
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
@@ -48,11 +48,11 @@ class ServeOptions:
     timeout: timedelta
 
 
-def serve_door(options: ServeOptions) -> int:
+def serve_http(options: ServeOptions) -> int:
     """Serve until a signal, and answer the exit status. Every foreseeable error is a line on standard error."""
     try:
         with ExitStack() as stack:
-            server = DoorServer(options.port, _handler(options, stack), options.timeout)
+            server = HttpServer(options.port, _handler(options, stack), options.timeout)
             say(f"{server.url}/jobs   (POST; what may be asked: {server.url}/openapi.json; Ctrl-C stops)")
             return _until_stopped(server)
     except (SettingError, UnusableDatabaseError, UnusableOptionError) as error:
@@ -87,7 +87,7 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _until_stopped(server: DoorServer) -> int:
+def _until_stopped(server: HttpServer) -> int:
     try:
         server.serve_forever(poll_interval=0.1)
     except (KeyboardInterrupt, SystemExit) as stopped:

@@ -7,7 +7,7 @@ from threading import current_thread, main_thread
 from typing import Any, Final
 from uuid import uuid4
 
-from adapters.http.problems import BAD_REQUEST, FAILED, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_reply
+from adapters.http.problems import BAD_REQUEST, FAILED, NO_IDENTITY, TOO_LARGE, HttpProblemError, problem_response
 from entrypoints.bounded_server import BoundedRequest, BoundedServer
 from entrypoints.edge import tell
 from entrypoints.http_api import Handler
@@ -20,7 +20,7 @@ SLOWEST_CLIENT_SECONDS: Final = 10
 MOST_CONNECTIONS: Final = 64
 
 
-class DoorServer(BoundedServer):
+class HttpServer(BoundedServer):
     """On the loopback interface, each request in a thread. Raises `OSError` where the port cannot be had."""
 
     daemon_threads = False  # what runs is finished
@@ -28,7 +28,7 @@ class DoorServer(BoundedServer):
     timeout_ms: int
 
     def __init__(self, port: int, handle: Handler, timeout: timedelta) -> None:
-        super().__init__((HOST, port), DoorRequest, MOST_CONNECTIONS)
+        super().__init__((HOST, port), ServedRequest, MOST_CONNECTIONS)
         self.handle = handle
         self.timeout_ms = int(timeout.total_seconds() * 1000)
 
@@ -37,10 +37,10 @@ class DoorServer(BoundedServer):
         return f"http://{HOST}:{self.server_port}"
 
 
-class DoorRequest(BoundedRequest):
+class ServedRequest(BoundedRequest):
     """One request, as a function URL would hand it to Lambda; the connection ends with it."""
 
-    server: DoorServer
+    server: HttpServer
     seconds = SLOWEST_CLIENT_SECONDS
 
     def __getattr__(self, name: str) -> Any:
@@ -127,6 +127,6 @@ class LocalContext:
 
 def _answer_of(problem: HttpProblemError) -> dict[str, Any]:
     """As the handler answers it."""
-    reply = problem_reply(problem)
-    headers = {"Content-Type": reply.media_type, **reply.headers}
-    return {"statusCode": reply.status, "headers": headers, "body": reply.body}
+    response = problem_response(problem)
+    headers = {"Content-Type": response.media_type, **response.headers}
+    return {"statusCode": response.status, "headers": headers, "body": response.body}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.http.answers import outcome_reply, status_reply
-from adapters.http.problems import PROBLEMS, HttpProblemError, problem_reply
-from adapters.http.reply import Reply
+from adapters.http.problems import PROBLEMS, HttpProblemError, problem_response
+from adapters.http.response import Response
+from adapters.http.responses import outcome_response, status_response
 from domain.answer import Answer
 from domain.identity import job_key
 from domain.outcome import Deferred, Executed, Failed, Failure, Outcome, Rejected, Skipped
@@ -19,23 +19,23 @@ from domain.record import RELEASED, Record, Status
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def reply(outcome: Outcome) -> Reply:
+def response(outcome: Outcome) -> Response:
     try:
-        return outcome_reply(outcome, NOW)
+        return outcome_response(outcome, NOW)
     except HttpProblemError as problem:
-        return problem_reply(problem)
+        return problem_response(problem)
 
 
 def told(outcome: Outcome) -> tuple[int, str, str | None]:
     """Status, reason, Retry-After."""
-    made = reply(outcome)
+    made = response(outcome)
     return made.status, json.loads(made.body)["reason"], made.headers.get("Retry-After")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
 def test_first_and_replay_have_the_same_bytes(value: Any) -> None:
     answer = Answer.of(value, None)
-    first, replay = reply(Executed(answer)), reply(Skipped(answer))
+    first, replay = response(Executed(answer)), response(Skipped(answer))
     assert (first.status, first.body, first.media_type) == (replay.status, replay.body, replay.media_type)
     assert json.loads(first.body) == value
     assert replay.headers == {**first.headers, "Idempotency-Replayed": "true"}
@@ -43,7 +43,7 @@ def test_first_and_replay_have_the_same_bytes(value: Any) -> None:
 
 def test_an_omitted_answer_has_the_same_marker_both_times() -> None:
     answer = Answer("null", "unserializable: Größe")
-    for made in (reply(Executed(answer)), reply(Skipped(answer))):
+    for made in (response(Executed(answer)), response(Skipped(answer))):
         assert (made.status, made.body) == (200, "null")
         assert made.headers["Onejob-Answer-Omitted"] == r"unserializable: Gr\xf6\xdfe"
 
@@ -52,7 +52,7 @@ def test_an_omitted_answer_has_the_same_marker_both_times() -> None:
 def test_a_status_has_the_answer_in_the_bytes_that_were_measured(value: Any) -> None:
     answer = Answer.of(value, None)
     told_of = record(status=Status.COMPLETED, answer=answer)
-    assert f'"answer":{answer.text}' in status_reply("a", told_of, NOW).body
+    assert f'"answer":{answer.text}' in status_response("a", told_of, NOW).body
 
 
 @pytest.mark.parametrize(("seconds", "wait"), [(-5, "1"), (0, "1"), (2.1, "3"), (900, "10")])
@@ -81,7 +81,7 @@ def test_a_running_job_is_asked_for_again_soon(seconds: float, wait: str) -> Non
 )
 def test_what_is_no_answer_is_a_problem(outcome: Outcome, expected: tuple[int, str, str | None]) -> None:
     assert told(outcome) == expected
-    assert reply(outcome).media_type == "application/problem+json"
+    assert response(outcome).media_type == "application/problem+json"
 
 
 def test_every_failure_is_in_the_table() -> None:
@@ -89,13 +89,13 @@ def test_every_failure_is_in_the_table() -> None:
 
 
 def test_the_operations_own_words_reach_its_caller_and_an_errors_type_does_not() -> None:
-    assert json.loads(reply(Rejected("account_closed", "account: closed")).body)["detail"] == "account: closed"
-    assert "OSError" not in reply(Failed(Failure.OPERATION_RAISED, "OSError")).body
+    assert json.loads(response(Rejected("account_closed", "account: closed")).body)["detail"] == "account: closed"
+    assert "OSError" not in response(Failed(Failure.OPERATION_RAISED, "OSError")).body
 
 
 def test_a_problems_type_leads_to_its_description_below_the_stage() -> None:
     for kind in PROBLEMS:
-        made = json.loads(problem_reply(HttpProblemError(kind), "/prod").body)
+        made = json.loads(problem_response(HttpProblemError(kind), "/prod").body)
         assert made["type"] == f"/prod/openapi.json#/components/responses/{kind.name}"
         assert (made["status"], made["reason"]) == (kind.status, kind.name)
 
@@ -134,7 +134,7 @@ def record(**changed: Any) -> Record:
     ids=["running", "released", "lapsed", "done", "omitted"],
 )
 def test_a_status(changed: dict[str, Any], expected: dict[str, Any]) -> None:
-    made = status_reply("a", record(**changed), NOW)
+    made = status_response("a", record(**changed), NOW)
     assert made.status == 200
     assert json.loads(made.body) == {
         "job_id": "a",

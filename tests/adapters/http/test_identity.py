@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.http.caller import ANONYMOUS, tenant_of
+from adapters.http.identity import ANONYMOUS, tenant_of
 from adapters.http.problems import NO_IDENTITY, HttpProblemError
 from domain.identity import clean_id
 from tests.support.http import ISSUER, iam_role, iam_user, jwt

@@ -8,7 +8,7 @@ PROBLEM_JSON: Final = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Response:
     """`body` is text of the media type."""
 
     status: int

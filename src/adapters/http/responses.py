@@ -32,7 +32,7 @@ from adapters.http.problems import (
     UNKNOWN_OPERATION,
     HttpProblemError,
 )
-from adapters.http.reply import Reply
+from adapters.http.response import Response
 from domain.answer import Answer
 from domain.job import Job
 from domain.operation import DEFAULT_OPERATION
@@ -49,13 +49,13 @@ OMITTED_HEADER: Final = "Onejob-Answer-Omitted"
 REPLAYED_HEADER: Final = "Idempotency-Replayed"
 
 
-def outcome_reply(outcome: Outcome, now: datetime) -> Reply:
+def outcome_response(outcome: Outcome, now: datetime) -> Response:
     """The table above. Raises `HttpProblemError` for what is a problem."""
     match outcome:
         case Executed(answer):
-            return answer_reply(answer)
+            return answer_response(answer)
         case Skipped(answer):
-            return answer_reply(answer, replayed=True)
+            return answer_response(answer, replayed=True)
         case Deferred(until):
             raise HttpProblemError(STILL_RUNNING, headers=retry_after(min(until - now, LONGEST_WAIT)))
         case Rejected("payload_mismatch", error_type=None):  # an operation's own code, whatever word it is, has a type
@@ -74,22 +74,22 @@ def outcome_reply(outcome: Outcome, now: datetime) -> Reply:
             assert_never(outcome)
 
 
-def answer_reply(answer: Answer, *, replayed: bool = False) -> Reply:
+def answer_response(answer: Answer, *, replayed: bool = False) -> Response:
     """The stored text as it is: a replay has the same bytes."""
     headers = {REPLAYED_HEADER: "true"} if replayed else {}
     if answer.omitted is not None:
         headers[OMITTED_HEADER] = answer.omitted.encode("ascii", "backslashreplace").decode()
-    return Reply(200, answer.text, headers=headers)
+    return Response(200, answer.text, headers=headers)
 
 
-def accepted_reply(job: Job, base: str) -> Reply:
+def accepted_response(job: Job, base: str) -> Response:
     """For a job that a worker will run."""
     headers = {"Location": location(job, base), "Preference-Applied": "respond-async"}
     body: Json = {"job_id": job.job_id, "operation": job.operation, "status": "accepted"}
-    return Reply(202, json.dumps(body), headers=headers)
+    return Response(202, json.dumps(body), headers=headers)
 
 
-def status_reply(job_id: str, record: Record, now: datetime) -> Reply:
+def status_response(job_id: str, record: Record, now: datetime) -> Response:
     """What the record says, without owner, fingerprint and tenant."""
     state = record.state(now)
     told: dict[str, Json] = {
@@ -103,7 +103,7 @@ def status_reply(job_id: str, record: Record, now: datetime) -> Reply:
     if record.answer is not None and not record.in_progress:
         told |= {"answer": record.answer.value, "answer_omitted": record.answer.omitted}
     body = {name: value for name, value in told.items() if value is not None or name == "answer"}
-    return Reply(200, json.dumps(body, separators=(",", ":"), ensure_ascii=False))  # no longer than it was stored
+    return Response(200, json.dumps(body, separators=(",", ":"), ensure_ascii=False))  # no longer than it was stored
 
 
 def location(job: Job, base: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.http.fields import KEY, idempotency_key, is_json, prefers_async
+from adapters.http.headers import KEY, idempotency_key, is_json, prefers_async
 from adapters.http.problems import BAD_KEY, NO_KEY, HttpProblemError, ProblemType
 from domain.identity import clean_id
 

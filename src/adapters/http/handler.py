@@ -1,4 +1,4 @@
-"""The door: requests in, jobs run or sent to a queue, answers out. It knows neither Lambda nor SQS."""
+"""Handle HTTP requests: run a job, or send it to a queue, and answer. Lambda and SQS are not known here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,17 +7,8 @@ from functools import partial
 from typing import Final, Protocol
 from urllib.parse import unquote
 
-from adapters.http.answers import (
-    OUTAGE,
-    accepted_reply,
-    answer_reply,
-    outcome_reply,
-    retry_after,
-    status_reply,
-    store_unavailable,
-)
-from adapters.http.caller import ANONYMOUS, tenant_of
-from adapters.http.fields import KEY, prefers_async
+from adapters.http.headers import KEY, prefers_async
+from adapters.http.identity import ANONYMOUS, tenant_of
 from adapters.http.problems import (
     BAD_REQUEST,
     FAILED,
@@ -28,10 +19,19 @@ from adapters.http.problems import (
     UNKNOWN_OPERATION,
     HttpProblemError,
     ProblemType,
-    problem_reply,
+    problem_response,
 )
-from adapters.http.reply import Reply
 from adapters.http.request import HttpRequest
+from adapters.http.response import Response
+from adapters.http.responses import (
+    OUTAGE,
+    accepted_response,
+    answer_response,
+    outcome_response,
+    retry_after,
+    status_response,
+    store_unavailable,
+)
 from domain.delivery import Delivery
 from domain.errors import InvalidJobError, StoreUnavailableError
 from domain.job import Job
@@ -61,7 +61,7 @@ class JobSender(Protocol):
         ...
 
 
-class DoorEvents(Protocol):
+class HttpEvents(Protocol):
     """What operators hear beside the jobs. Same rules as `JobEvents`."""
 
     def request_refused(self, status: int, reason: str, cause: str | None, error: BaseException | None) -> None:
@@ -70,7 +70,7 @@ class DoorEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpDoor:
+class HttpHandler:
     """`grace` is added to each lease for clocks that differ. Without `sender` every request is answered at once.
 
     `claim` is the JWT's member that tells callers apart; `anonymous` lets in who has no identity.
@@ -81,13 +81,13 @@ class HttpDoor:
     process: Process
     store: IdempotencyStore
     sender: JobSender | None
-    events: DoorEvents
+    events: HttpEvents
     clock: Clock
     grace: timedelta
     claim: str
     anonymous: bool
 
-    def submit(self, request: HttpRequest, *, invocation_end: datetime) -> Reply:
+    def submit(self, request: HttpRequest, *, invocation_end: datetime) -> Response:
         """`POST /jobs`. Does not raise for a request."""
         try:
             read = partial(request.message, self._tenant(request), self.factory.default_operation)
@@ -98,11 +98,11 @@ class HttpDoor:
                 return self._enqueue(self.sender, job, read(), request.base)
             lease = invocation_end + self.grace - self.clock.now()
             outcome = self.process(job, lease=lease, deadline=invocation_end, delivery=Delivery(counts_runs=False))
-            return outcome_reply(outcome, self.clock.now())
+            return outcome_response(outcome, self.clock.now())
         except HttpProblemError as problem:
             return self._problem(problem, request)
 
-    def status(self, request: HttpRequest) -> Reply:
+    def status(self, request: HttpRequest) -> Response:
         """`GET /jobs/{id}`: what is known of the caller's own job. Does not raise for a request."""
         try:
             job_id = unquote(request.path.removeprefix("/jobs/"))
@@ -114,21 +114,21 @@ class HttpDoor:
             record, now = self._ask_store(job), self.clock.now()
             if record is None or record.retention_is_over(now):
                 raise HttpProblemError(NOT_FOUND)
-            return status_reply(job_id, record, now)
+            return status_response(job_id, record, now)
         except HttpProblemError as problem:
             return self._problem(problem, request)
 
-    def refuse(self, request: HttpRequest, kind: ProblemType, headers: dict[str, str] | None = None) -> Reply:
+    def refuse(self, request: HttpRequest, kind: ProblemType, headers: dict[str, str] | None = None) -> Response:
         """Neither of them."""
         return self._problem(HttpProblemError(kind, headers=headers or {}), request)
 
-    def crashed(self, request: HttpRequest, error: Exception) -> Reply:
+    def failed(self, request: HttpRequest, error: Exception) -> Response:
         """What nobody foresaw broke."""
         problem = HttpProblemError(FAILED, "unexpected")
         problem.__cause__ = error
         return self._problem(problem, request)
 
-    def _enqueue(self, sender: JobSender, job: Job, message: dict[str, Json], base: str) -> Reply:
+    def _enqueue(self, sender: JobSender, job: Job, message: dict[str, Json], base: str) -> Response:
         """What is done already, or asked for otherwise, is answered at once; a worker sees to all else."""
         try:
             body = sender.body(message)
@@ -136,12 +136,12 @@ class HttpDoor:
             raise HttpProblemError(TOO_LARGE, refused.reason, refused.detail) from None
         match judge(self._ask_store(job), job, "", self.clock.now()):
             case Completed(answer):
-                return answer_reply(answer, replayed=True)
+                return answer_response(answer, replayed=True)
             case Mismatch():
                 raise HttpProblemError(KEY_REUSED)
         if error := sender.send(body, job):
             raise HttpProblemError(UNAVAILABLE, "queue_unavailable", PERHAPS_SENT, retry_after(OUTAGE), error)
-        return accepted_reply(job, base)
+        return accepted_response(job, base)
 
     def _ask_store(self, job: Job) -> Record | None:
         try:
@@ -163,7 +163,7 @@ class HttpDoor:
         except InvalidJobError as error:
             raise HttpProblemError(BAD_REQUEST, error.reason, error.detail or None) from None
 
-    def _problem(self, problem: HttpProblemError, request: HttpRequest) -> Reply:
+    def _problem(self, problem: HttpProblemError, request: HttpRequest) -> Response:
         reason = problem.reason or problem.type.name
         self.events.request_refused(problem.type.status, reason, problem.cause, problem.__cause__)
-        return problem_reply(problem, request.base)
+        return problem_response(problem, request.base)

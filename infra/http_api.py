@@ -1,4 +1,4 @@
-"""A worker's HTTP door as a construct: a function with a URL that asks for IAM, on the worker's table and queue."""
+"""A worker's HTTP API as a construct: a function with a URL that asks for IAM, on the worker's table and queue."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ from constructs import Construct
 from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import SettingError
 from infra.bundle import Bundle
-from infra.http_alarms import DoorAlarms
+from infra.http_alarms import HttpAlarms
 from infra.http_props import HttpProps
 from infra.idempotent_worker import ARCHITECTURES, METRICS_NAMESPACE, IdempotentWorker, worker_settings
 from infra.permissions import door_statements
@@ -22,7 +22,7 @@ from infra.worker_props import WorkerPropsError
 HANDLER: Final = "entrypoints.http_api.handler"
 
 
-class HttpDoor(Construct):
+class HttpApi(Construct):
     """Runs the worker's operations for whoever may call `url`, once for each Idempotency-Key of a caller.
 
     It shares the worker's table, namespace and settings, so that a job which either has done is done for both.
@@ -76,7 +76,7 @@ class HttpDoor(Construct):
         self.url = self.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         if props.caller is not None:
             self._grant(props.caller)
-        self.alarms = DoorAlarms(
+        self.alarms = HttpAlarms(
             self, "Alarms", service=self.service, namespace=METRICS_NAMESPACE, function=self.function, topic=alarm_topic
         )
 

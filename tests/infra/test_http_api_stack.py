@@ -1,4 +1,4 @@
-"""The HTTP door in the stack: opt-in, asks for IAM, may do what it was seen to call and no more."""
+"""The HTTP API in the stack: opt-in, asks for IAM, may do what it was seen to call and no more."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from domain.job import Job
 from entrypoints.settings import Backend
 from infra import nag
 from infra.bundle import PROJECT, build
-from infra.http_door import HttpDoor
+from infra.http_api import HttpApi
 from infra.http_props import HttpProps
 from infra.idempotent_worker import IdempotentWorker
 from infra.worker_props import Architecture, WorkerProps, WorkerPropsError
@@ -231,7 +231,7 @@ def test_settings_that_the_door_would_refuse_are_refused_at_synth() -> None:
         (("JOBS_QUEUE_URL", "https://x"), ("HTTP_ALLOW_ANONYMOUS", "maybe"), ("MAX_ATTEMPTS", "1"))
     ):
         with pytest.raises(WorkerPropsError, match=name):
-            HttpDoor(mine, f"Http{number}", props=HttpProps(), worker=worker, bundle=bundle, environment={name: value})
+            HttpApi(mine, f"Http{number}", props=HttpProps(), worker=worker, bundle=bundle, environment={name: value})
 
 
 def test_outputs_and_context_values_are_in_the_page() -> None:
