@@ -12,9 +12,8 @@ from typing import Final
 from adapters.forks import handling
 from adapters.job_lines import JobLines, UnreadableFileError, open_jobs
 from adapters.standard_input import standard_input_withheld
-from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
-from domain.errors import text_of
+from domain.errors import UnusableStoreError, text_of
 from domain.identity import NAME
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -75,7 +74,7 @@ def run_file(options: RunOptions) -> int:
                 max_attempts=options.max_attempts,
             )
             return Run(runner, jobs, tally, view, failed, options).to_its_end(_header(options, default_operation))
-    except (SettingError, UnusableDatabaseError, UnusableOptionError, UnreadableFileError) as error:
+    except (SettingError, UnusableStoreError, UnusableOptionError, UnreadableFileError) as error:
         say(f"onejob run: {error}")
         return UNUSABLE
 
