@@ -30,6 +30,10 @@ class PermanentError(Exception):
         self.detail = detail
 
 
+class UnusableStoreError(Exception):
+    """A store cannot be opened; the text says why and what to do. Nothing in it was changed."""
+
+
 class StoreUnavailableError(Exception):
     """The store could not answer. Whether the write landed is unknown; asking again is always safe."""
 

@@ -48,7 +48,7 @@ def store_parts(settings: Settings, clock: Clock) -> StoreParts:
 
 
 def idempotency_store(parts: StoreParts) -> IdempotencyStore:
-    """For workers. Whoever asks for it closes it. Raises `SettingError`, and the technology's own errors."""
+    """For workers. Its caller closes it. Raises `SettingError`, `UnusableStoreError`."""
     return parts.store()
 
 

@@ -28,7 +28,7 @@ VALKEY_ANSWERS: Final = 4
 class StoreParts:
     """How to make a store and its admin over the same settings. What was made is given back by its own `close`.
 
-    Each builder is called once at most. Both raise `SettingError`, and the technology's own errors.
+    Each builder is called once at most. Both raise `SettingError` and `UnusableStoreError`.
     """
 
     store: Callable[[], IdempotencyStore]
@@ -73,7 +73,6 @@ def dynamodb_layer(settings: "Settings") -> "FencedDynamoDBPersistenceLayer":
 
 
 def _sqlite(settings: "Settings", clock: Clock) -> StoreParts:
-    """The builders raise `UnusableDatabaseError`."""
     from adapters.stores.sqlite.admin import SQLiteStoreAdmin
     from adapters.stores.sqlite.store import SQLiteIdempotencyStore
 
@@ -92,7 +91,7 @@ def _memory(settings: "Settings", clock: Clock) -> StoreParts:
 
 
 def _valkey(settings: "Settings", clock: Clock) -> StoreParts:
-    """Raises `SettingError` without the client's library. The builders raise `UnusableServerError`."""
+    """Raises `SettingError` without the client's library."""
     connect = _valkey_connector(settings)  # first: it says what to install
     from adapters.stores.valkey.admin import ValkeyStoreAdmin
     from adapters.stores.valkey.store import ValkeyIdempotencyStore

@@ -12,8 +12,7 @@ from botocore.exceptions import BotoCoreError
 
 from adapters.files.lines import UnreadableFileError
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.stores.sqlite.database import UnusableDatabaseError
-from domain.errors import InvalidJobError, StoreUnavailableError
+from domain.errors import InvalidJobError, StoreUnavailableError, UnusableStoreError
 from domain.identity import NAME
 from entrypoints.cli.aws import AWS_ERRORS, explained, is_no_url, is_setting
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
@@ -31,7 +30,7 @@ def ended(command: str, on: str = "") -> Iterator[None]:
     """Every foreseeable error is a line on standard error and an exit status; `on` is what AWS was asked about."""
     try:
         yield
-    except (SettingError, UnusableDatabaseError, UnusableOptionError, UnreadableFileError) as error:
+    except (SettingError, UnusableStoreError, UnusableOptionError, UnreadableFileError) as error:
         _end(command, str(error), UNUSABLE)
     except InvalidJobError as error:
         _end(command, f"no such job can be: {error}", UNUSABLE)

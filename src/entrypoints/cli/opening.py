@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from adapters.stores.sqlite.database import UnusableDatabaseError
+from domain.errors import UnusableStoreError
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.container import Container
 from entrypoints.settings import SettingError
@@ -10,10 +10,10 @@ from entrypoints.store_registry import Backend
 
 
 def open_store(container: Container, name: Backend, stack: ExitStack) -> None:
-    """Have it made now. Raises `SettingError`, `UnusableDatabaseError`, `UnusableOptionError`."""
+    """Have it made now. Raises `SettingError`, `UnusableStoreError`, `UnusableOptionError`."""
     try:
         store = container.store()
-    except (SettingError, UnusableDatabaseError):
+    except (SettingError, UnusableStoreError):
         raise
     except Exception as error:
         raise UnusableOptionError(f"--store {name}: {type(error).__name__}: {error}") from error

@@ -12,8 +12,8 @@ from functools import partial
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.sqs.notes import UNSIGNED, Notes
-from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.system import new_secret
+from domain.errors import UnusableStoreError
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job
 from domain.ports.clock import Clock
@@ -104,7 +104,7 @@ def _user() -> str:
 
 @contextmanager
 def open_records(options: RecordsOptions) -> Iterator[Records]:
-    """Raises `SettingError`, `UnusableDatabaseError`."""
+    """Raises `SettingError`, `UnusableStoreError`."""
     settings = options.settings(os.environ)
     if settings.backend is Backend.SQLITE and not settings.db.exists():  # to look must not make one
         raise SettingError(f"{settings.db}: there is no such file: --db, or IDEMPOTENCY_DB, names it")
@@ -127,7 +127,7 @@ def _claim(container: Container, stack: ExitStack, job: Job, *, owner: str, leas
 def _admin(container: Container, settings: Settings) -> StoreAdmin:
     try:
         return container.admin()
-    except (SettingError, UnusableDatabaseError, ClientError, BotoCoreError):
+    except (SettingError, UnusableStoreError, ClientError, BotoCoreError):
         raise
     except ValueError as error:
         if is_no_url(error):

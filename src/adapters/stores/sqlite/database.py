@@ -15,6 +15,7 @@ from typing import Final
 from adapters.folders import make_folder
 from adapters.stores.sqlite.file_system import remote_file_system
 from adapters.stores.sqlite.rows import text_or_bytes
+from domain.errors import UnusableStoreError
 
 BUSY_TIMEOUT: Final = timedelta(seconds=10)
 """How long a writer waits for the writers of other processes."""
@@ -54,7 +55,7 @@ MIGRATIONS: Final[Sequence[str]] = (
 """Each brings a file from the version of its index to the next. All times are microseconds since 1970."""
 
 
-class UnusableDatabaseError(Exception):
+class UnusableDatabaseError(UnusableStoreError):
     """The file cannot serve as a store; the text says why and what to do. Nothing in it was changed."""
 
 

@@ -10,13 +10,14 @@ from valkey.connection import parse_url
 from valkey.exceptions import NoPermissionError, ValkeyError
 
 from adapters.stores.valkey.pool import RenewablePool
+from domain.errors import UnusableStoreError
 
 OLDEST: Final = (7, 0)
 
 _VERSION: Final = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 
 
-class UnusableServerError(Exception):
+class UnusableServerError(UnusableStoreError):
     """The server cannot serve as a store; the text says why and what to do, and shows no password."""
 
 

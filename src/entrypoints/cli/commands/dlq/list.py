@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
 from adapters.sqs.notes import UNSIGNED, Notes
-from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.system import SystemClock
-from domain.errors import StoreUnavailableError
+from domain.errors import StoreUnavailableError, UnusableStoreError
 from domain.job import Job
 from entrypoints.cli.commands.dlq.wanted import BY_SQS, LONGEST_CLAIM, LetterOptions, Wanted, claims, counted
 from entrypoints.cli.exit import checked_namespace, checked_url
@@ -108,7 +107,7 @@ def _notes(options: RecordsOptions) -> Iterator[Notes]:
             notes = stack.enter_context(open_records(options)).notes
             if notes.secret is not None:
                 notes.secret.find()
-        except (SettingError, UnusableDatabaseError, StoreUnavailableError) as error:
+        except (SettingError, UnusableStoreError, StoreUnavailableError) as error:
             say(f"note: whose notes these are cannot be told, and each is shown as the message's claim: {error}")
             notes = UNSIGNED
         yield notes

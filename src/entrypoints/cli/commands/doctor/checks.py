@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from adapters.sqs.queue_url import elsewhere
-from domain.errors import StoreUnavailableError
+from domain.errors import StoreUnavailableError, UnusableStoreError
 from entrypoints.cli.aws import PLACE_SETTINGS, Aws
 from entrypoints.cli.commands.doctor.file import file_findings
 from entrypoints.cli.commands.doctor.finding import Finding, Level, ask, fail, ok
@@ -96,7 +96,7 @@ def _server(options: DoctorOptions, settings: Settings) -> Iterator[Finding]:
             from entrypoints.cli.commands.doctor.server import purge_finding  # its client need not be installed
 
             yield purge_finding(cast("ValkeyStoreAdmin", records.admin))
-    except (SettingError, StoreUnavailableError) as error:
+    except (SettingError, UnusableStoreError, StoreUnavailableError) as error:
         yield fail(subject, str(error), "is the server up, and its setting right (README, Settings)?")
 
 

@@ -14,9 +14,8 @@ from adapters.files.traces import LastTraces
 from adapters.forks import handling
 from adapters.sqs.envelope import unwrap_line
 from adapters.standard_input import standard_input_withheld
-from adapters.stores.sqlite.database import UnusableDatabaseError
 from adapters.threads.pool import ThreadPool
-from domain.errors import text_of
+from domain.errors import UnusableStoreError, text_of
 from domain.identity import NAME
 from domain.job_factory import JobFactory
 from domain.operation import Operations
@@ -75,7 +74,7 @@ def run_file(options: RunOptions) -> int:
                 max_attempts=options.max_attempts,
             )
             return Run(runner, jobs, tally, view, failed, options).to_its_end(_header(options, default_operation))
-    except (SettingError, UnusableDatabaseError, UnusableOptionError, UnreadableFileError) as error:
+    except (SettingError, UnusableStoreError, UnusableOptionError, UnreadableFileError) as error:
         say(f"onejob run: {error}")
         return UNUSABLE
 

@@ -12,7 +12,7 @@ from typing import Final
 import typer
 
 from adapters.forks import install_handler
-from adapters.stores.sqlite.database import UnusableDatabaseError
+from domain.errors import UnusableStoreError
 from domain.identity import NAME
 from domain.job_factory import JobFactory
 from entrypoints.cli.commands.serve.server import HttpServer
@@ -55,7 +55,7 @@ def serve_http(options: ServeOptions) -> int:
             server = HttpServer(options.port, _handler(options, stack), options.timeout)
             say(f"{server.url}/jobs   (POST; what may be asked: {server.url}/openapi.json; Ctrl-C stops)")
             return _until_stopped(server)
-    except (SettingError, UnusableDatabaseError, UnusableOptionError) as error:
+    except (SettingError, UnusableStoreError, UnusableOptionError) as error:
         say(f"onejob serve: {error}")
         return UNUSABLE
     except OSError as error:

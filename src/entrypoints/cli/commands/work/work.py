@@ -17,9 +17,8 @@ from adapters.forks import handling
 from adapters.sqs.polling.ports import QueueUnusableError
 from adapters.sqs.polling.worker import FIRST_PAUSE, LONGEST_PAUSE
 from adapters.sqs.ports import QueueUnavailableError
-from adapters.stores.sqlite.database import UnusableDatabaseError
 from domain.backoff import backoff
-from domain.errors import text_of
+from domain.errors import UnusableStoreError, text_of
 from entrypoints.cli.aws import is_no_url
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.operations import chosen_operations
@@ -98,7 +97,7 @@ def work_off(options: WorkOptions) -> int:
                     sys.stdout.flush()
                 os._exit(status)  # what still runs would be waited for
             return status
-    except (SettingError, UnusableDatabaseError, UnusableOptionError, QueueUnusableError) as error:
+    except (SettingError, UnusableStoreError, UnusableOptionError, QueueUnusableError) as error:
         say(f"onejob work: {error}")
         return UNUSABLE
 
@@ -127,7 +126,7 @@ def _parts(options: WorkOptions) -> Parts:
     )
     try:
         return make_poll_worker(operations, default_operation, poll, settings)
-    except (SettingError, UnusableDatabaseError, UnusableOptionError):
+    except (SettingError, UnusableStoreError, UnusableOptionError):
         raise
     except Exception as error:  # as from what gives credentials, or another store's own
         if isinstance(error, BotoCoreError) or is_no_url(error):  # no region, no such profile
