@@ -121,7 +121,7 @@ class PowertoolsTelemetry:
         self._log(logging.INFO, "test_event_removed", **_origin(message))
         self._count("TestEvents")
 
-    def burial_failed(self, message: Received, error: Exception) -> None:
+    def dead_letter_failed(self, message: Received, error: Exception) -> None:
         self._log(logging.ERROR, "burial_failed", **_origin(message), cause=str(error))
         self._count("BurialFailed")
 

@@ -15,8 +15,8 @@ from botocore.exceptions import BotoCoreError
 
 from adapters.aws import CallFailedError, NoEvidenceError, call, check_sent, client, md5_of
 from adapters.sqs.dead_letter import DeadLetter
+from adapters.sqs.dead_letter_queue import DeadLetterQueue
 from adapters.sqs.job_sender import SqsJobSender
-from adapters.sqs.letters import LetterBox
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.polling.receiver import SqsReceiver
 from adapters.sqs.ports import QueueUnavailableError
@@ -95,10 +95,10 @@ def test_a_store_that_anything_answers_for_cannot_answer(body: str, with_id: boo
 
 
 SQS: dict[str, Callable[[Any], object]] = {
-    "bury": lambda sqs: SqsQueue(lambda: sqs, URL).bury(DeadLetter(MESSAGE, {})),
+    "bury": lambda sqs: SqsQueue(lambda: sqs, URL).dead_letter(DeadLetter(MESSAGE, {})),
     "receive": lambda sqs: SqsReceiver(sqs, URL, visibility=LEASE, poll=timedelta()).receive(10),
     "find": lambda sqs: SqsReceiver(sqs, URL, visibility=LEASE, poll=timedelta()).find(),
-    "letters": lambda sqs: list(LetterBox(sqs, URL, MESSAGE.queue_arn, NOTES).letters()),
+    "letters": lambda sqs: list(DeadLetterQueue(sqs, URL, MESSAGE.queue_arn, NOTES).letters()),
 }
 
 
@@ -113,7 +113,7 @@ def test_nothing_counts_as_done_by_a_queue_that_anything_answers_for(body: str) 
         assert len(queue.delete([MESSAGE, MESSAGE])) == 2
         assert len(queue.set_visibility([(MESSAGE, 5)])) == 1
         assert SqsJobSender(lambda: sqs, URL, lambda: "1").send("{}", JOB) is not None
-        box = LetterBox(sqs, URL, MESSAGE.queue_arn, NOTES, {"m1": "h1"})
+        box = DeadLetterQueue(sqs, URL, MESSAGE.queue_arn, NOTES, {"m1": "h1"})
         assert box.put_back() == 1
         (sent,) = SqsSender(sqs, URL, FakeClock(), lambda: 0.0).send([Outgoing(1, "{}")])
         assert sent.sent == []
@@ -126,7 +126,7 @@ def test_nor_by_one_whose_answers_have_an_id_and_lack_the_rest(body: bytes) -> N
         sqs = client("sqs", endpoint_url=server.url, config=ONCE)
         queue = SqsQueue(lambda: sqs, URL)
         with pytest.raises(QueueUnavailableError):
-            queue.bury(DeadLetter(MESSAGE, {}))
+            queue.dead_letter(DeadLetter(MESSAGE, {}))
         assert queue.delete([MESSAGE]) == ["NoEvidenceError"]
         assert queue.set_visibility([(MESSAGE, 1)]) == ["NoEvidenceError"]
         assert SqsJobSender(lambda: sqs, URL, lambda: "1").send("{}", JOB) == "NoEvidenceError"
@@ -271,7 +271,7 @@ def test_a_queue_whose_client_cannot_be_made_cannot_answer() -> None:
 
     queue = SqsQueue(make, URL)
     with pytest.raises(QueueUnavailableError, match="RuntimeError"):
-        queue.bury(DeadLetter(MESSAGE, {}))
+        queue.dead_letter(DeadLetter(MESSAGE, {}))
     assert queue.delete([MESSAGE]) == ["RuntimeError"]
 
 
@@ -288,7 +288,7 @@ def test_through_the_emulator_everything_is_evidence() -> None:
         queues.send("{}")
         (message,) = read_event(lambda_event(queues.receive(1), queues.arn))
         assert queue.set_visibility([(message, 30)]) == []
-        queue.bury(DeadLetter(message, {}))
+        queue.dead_letter(DeadLetter(message, {}))
         assert queue.delete([message]) == []
 
 

@@ -227,8 +227,8 @@ OTHERS: list[tuple[str, Call, str, str, Fields, Fields]] = [
         {"TestEvents": 1},
     ),
     (
-        "burial_failed",
-        lambda told: told.burial_failed(MESSAGE, raised(QueueUnavailableError("SQS SendMessage: Throttled"))),
+        "dead_letter_failed",
+        lambda told: told.dead_letter_failed(MESSAGE, raised(QueueUnavailableError("SQS SendMessage: Throttled"))),
         "ERROR",
         "burial_failed",
         ORIGIN | {"cause": "SQS SendMessage: Throttled"},

@@ -18,7 +18,7 @@ def world() -> Iterator[World]:
 
 
 def test_D20_by_command_a_failed_job_runs(world: World) -> None:
-    world.bury(BODY)
+    world.dead_letter(BODY)
     assert world.redrive("--all")[1][0]["verdict"] == "runs"
     world.work()
     assert world.ran == [("#charge", 2)]
@@ -28,7 +28,7 @@ def test_D20_by_command_a_completed_job_is_answered_and_forced_it_runs_in_epoch_
     world: World,
 ) -> None:
     world.broken = False
-    world.bury(BODY)
+    world.dead_letter(BODY)
     world.letter(BODY)
     assert world.redrive("--all")[1][0]["verdict"] == "answered"
     world.work()

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from adapters.sqs.letters import LetterBox
+from adapters.sqs.dead_letter_queue import DeadLetterQueue
 from domain.attempt import Attempt
 from domain.errors import PermanentError
 from domain.job import Job
@@ -21,7 +21,7 @@ from tests.support.worker import handler
 
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
-    monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
+    monkeypatch.setattr("adapters.sqs.dead_letter_queue.LOOK_SECONDS", 0)
     with emulated():
         made = make_queues()
         monkeypatch.setenv("DEAD_LETTER_QUEUE_URL", made.dead_letter_url)
@@ -34,7 +34,7 @@ def refuse(job: Job, attempt: Attempt) -> object:
     raise PermanentError("out_of_stock", "amount: expected less")
 
 
-def bury(queues: Queues, *bodies: str) -> None:
+def dead_letter(queues: Queues, *bodies: str) -> None:
     """As the worker does."""
     queues.send(*bodies)
     handle = handler(refuse, dead_letter_queue_url=queues.dead_letter_url)
@@ -42,7 +42,7 @@ def bury(queues: Queues, *bodies: str) -> None:
 
 
 def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues) -> None:
-    bury(queues, '{"job_id":"1","card":"secret"}', "secret nonsense")
+    dead_letter(queues, '{"job_id":"1","card":"secret"}', "secret nonsense")
     shown = onejob("dlq", "list")
     assert shown.exit_code == 0
     assert "secret" not in shown.output
@@ -58,7 +58,7 @@ def test_the_job_the_reason_and_the_age_are_shown_and_no_payload(queues: Queues)
 @pytest.mark.parametrize("member", ["job_id", "tenant"])
 def test_a_letter_with_an_endless_id_is_shown_like_any_other(queues: Queues, member: str) -> None:
     marks = "\u0301\u0323" * 60_000
-    bury(queues, json.dumps({"job_id": "1", member: marks}, ensure_ascii=False), '{"job_id":"2"}')
+    dead_letter(queues, json.dumps({"job_id": "1", member: marks}, ensure_ascii=False), '{"job_id":"2"}')
     began = time.thread_time()
     shown = onejob("dlq", "list")
     assert time.thread_time() - began < 5, "seconds of the processor"
@@ -68,7 +68,7 @@ def test_a_letter_with_an_endless_id_is_shown_like_any_other(queues: Queues, mem
 
 
 def test_for_scripts_an_object_a_line(queues: Queues) -> None:
-    bury(queues, '{"job_id":"1","tenant":"acme","card":"secret"}')
+    dead_letter(queues, '{"job_id":"1","tenant":"acme","card":"secret"}')
     assert "1 (tenant acme)" in onejob("dlq", "list").stdout
     (letter,) = objects(onejob("dlq", "list", "--json"))
     assert (letter["job_id"], letter["tenant"], letter["operation"]) == ("1", "acme", "default")
@@ -89,7 +89,7 @@ def test_what_sqs_moved_itself_has_no_reason(queues: Queues) -> None:
 def test_without_the_records_every_note_is_a_claim_and_that_is_said(
     queues: Queues, monkeypatch: pytest.MonkeyPatch, table: str | None
 ) -> None:
-    bury(queues, '{"job_id":"1"}')
+    dead_letter(queues, '{"job_id":"1"}')
     monkeypatch.delenv("IDEMPOTENCY_TABLE")
     if table:
         monkeypatch.setenv("IDEMPOTENCY_TABLE", table)
@@ -100,28 +100,28 @@ def test_without_the_records_every_note_is_a_claim_and_that_is_said(
 
 
 def test_looking_puts_everything_back_at_once(queues: Queues) -> None:
-    bury(queues, *(f'{{"job_id":"{number}"}}' for number in range(10)))
-    bury(queues, *(f'{{"job_id":"{number}"}}' for number in range(10, 13)))
+    dead_letter(queues, *(f'{{"job_id":"{number}"}}' for number in range(10)))
+    dead_letter(queues, *(f'{{"job_id":"{number}"}}' for number in range(10, 13)))
     for _ in range(2):
         assert len(objects(onejob("dlq", "list", "--json"))) == 13
     assert queues.counts(queues.dead_letter_url) == (13, 0)
 
 
 def test_ctrl_c_puts_them_back_too(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
-    bury(queues, '{"job_id":"1"}', '{"job_id":"2"}')
-    original = LetterBox.letters
+    dead_letter(queues, '{"job_id":"1"}', '{"job_id":"2"}')
+    original = DeadLetterQueue.letters
 
-    def interrupted(self: LetterBox) -> Iterator[Any]:
+    def interrupted(self: DeadLetterQueue) -> Iterator[Any]:
         yield next(original(self))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LetterBox, "letters", interrupted)
+    monkeypatch.setattr(DeadLetterQueue, "letters", interrupted)
     assert onejob("dlq", "list").exit_code == 130
     assert queues.counts(queues.dead_letter_url) == (2, 0)
 
 
 def test_some_can_be_picked(queues: Queues) -> None:
-    bury(queues, '{"job_id":"1"}', '{"job_id":"2"}', "nonsense")
+    dead_letter(queues, '{"job_id":"1"}', '{"job_id":"2"}', "nonsense")
     assert [one["job_id"] for one in objects(onejob("dlq", "list", "--json", "--job-id", "2"))] == ["2"]
     assert [one["job_id"] for one in objects(onejob("dlq", "list", "--json", "--reason", "not_json"))] == [None]
     cut = onejob("dlq", "list", "--json", "--limit", "1")
@@ -150,5 +150,5 @@ def test_a_queue_that_counts_looks_is_warned_of(queues: Queues) -> None:
 
 
 def test_what_a_message_brings_is_text_for_the_terminal(queues: Queues) -> None:
-    bury(queues, '{"job_id":"[red]\u00e9[/red]"}')
+    dead_letter(queues, '{"job_id":"[red]\u00e9[/red]"}')
     assert "[red]é[/red]" in onejob("dlq", "list").stdout

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from adapters.sqs.letters import LetterBox
+from adapters.sqs.dead_letter_queue import DeadLetterQueue
 from adapters.sqs.redrive import repeat_id, source_urls
 from adapters.stores.dynamodb.admin import DynamoDBStoreAdmin
 from adapters.system import SystemClock
@@ -41,7 +41,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 def test_a_failed_job_runs_again_and_its_age_is_kept(world: World) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     (before,) = objects(onejob("dlq", "list", "--json"))
     status, (row,) = world.redrive("--all")
     assert (status, row["verdict"], row["sent"], row["forgotten"]) == (0, "runs", True, False)
@@ -68,7 +68,7 @@ def test_what_sqs_moved_gets_its_age_with_it_and_keeps_its_attributes(world: Wor
 
 def test_a_completed_job_is_answered_and_that_is_said(world: World) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     status, (row,) = world.redrive("--all")
     assert (status, row["verdict"], row["sent"]) == (0, "answered", True)
@@ -80,7 +80,7 @@ def test_a_completed_job_is_answered_and_that_is_said(world: World) -> None:
 
 def test_with_force_a_completed_job_runs_in_another_epoch_and_it_is_audited(world: World) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     status, (row,) = world.redrive("--all", "--force")
     assert (status, row["verdict"], row["forgotten"]) == (0, "runs", True)
@@ -107,7 +107,7 @@ def test_what_is_older_than_records_are_kept_is_left_unless_forced(world: World)
 
 def test_what_has_no_job_or_another_payload_is_left(world: World) -> None:
     world.broken = False
-    world.bury('{"job_id":"1","n":1}')
+    world.dead_letter('{"job_id":"1","n":1}')
     world.letter('{"job_id":"1","n":2}')
     world.letter("nonsense")
     status, rows = world.redrive("--all")
@@ -125,7 +125,7 @@ def test_a_record_that_somebody_changed_meanwhile_is_not_forgotten_and_its_lette
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     original = DynamoDBStoreAdmin.forget
 
@@ -149,7 +149,7 @@ def test_a_lease_that_runs_is_never_taken_by_force(world: World) -> None:
 
 def test_a_dry_run_tells_all_and_does_nothing(world: World) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     status, (row,) = world.redrive("--all", "--force", "--dry-run")
     assert (status, row["verdict"], row["sent"], row["forgotten"]) == (0, "runs", False, False)
@@ -171,7 +171,7 @@ def test_letters_are_picked_by_job_and_reason_and_number(world: World) -> None:
 
 
 def test_for_people_a_table_and_a_sum(world: World) -> None:
-    world.bury('{"job_id":"1","card":"secret"}')
+    world.dead_letter('{"job_id":"1","card":"secret"}')
     result = onejob("dlq", "redrive", "--all")
     _, row, summary = result.stdout.splitlines()
     assert row.split() == ["1", "default", "broken", "runs", "again"]
@@ -181,15 +181,15 @@ def test_for_people_a_table_and_a_sum(world: World) -> None:
 
 
 def test_one_that_is_buried_again_meanwhile_is_not_sent_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.broken = True
-    original = LetterBox.delete
+    original = DeadLetterQueue.delete
 
-    def delete(self: LetterBox, letter: Any) -> None:
+    def delete(self: DeadLetterQueue, letter: Any) -> None:
         original(self, letter)
         world.work()  # and the worker buries it at once
 
-    monkeypatch.setattr(LetterBox, "delete", delete)
+    monkeypatch.setattr(DeadLetterQueue, "delete", delete)
     status, rows = world.redrive("--all")
     assert (status, [row["verdict"] for row in rows]) == (1, ["runs", "came_back"])
     assert world.letters == (1, 0)
@@ -199,16 +199,16 @@ def test_by_force_a_job_with_two_letters_runs_once_more_and_not_twice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
-    original = LetterBox.delete
+    original = DeadLetterQueue.delete
 
-    def delete(self: LetterBox, letter: Any) -> None:
+    def delete(self: DeadLetterQueue, letter: Any) -> None:
         original(self, letter)
         world.work()  # the worker is quicker than the next letter
 
-    monkeypatch.setattr(LetterBox, "delete", delete)
+    monkeypatch.setattr(DeadLetterQueue, "delete", delete)
     status, rows = world.redrive("--all", "--force")
     assert (status, [row["verdict"] for row in rows]) == (0, ["runs", "answered"])
     assert world.ran == [("#charge", 1), ("#2#charge", 2)]
@@ -228,7 +228,7 @@ def test_a_store_that_does_not_answer_stops_it_and_everything_is_put_back(world:
 
 
 def test_an_answer_that_was_lost_leaves_the_letter_and_the_job_runs_once(world: World) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     with aws_requests(SendMessage=["lost"]) as requests:
         result = onejob("dlq", "redrive", "--all")
     assert (result.exit_code, requests.count["SendMessage"]) == (1, 1)
@@ -242,14 +242,14 @@ def test_an_answer_that_was_lost_leaves_the_letter_and_the_job_runs_once(world: 
 def test_ctrl_c_puts_back_what_is_not_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.letter('{"job_id":"1"}')
     world.letter('{"job_id":"2"}')
-    original, calls = LetterBox.delete, []
+    original, calls = DeadLetterQueue.delete, []
 
-    def delete(self: LetterBox, letter: Any) -> None:
+    def delete(self: DeadLetterQueue, letter: Any) -> None:
         original(self, letter)
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LetterBox, "delete", delete)
+    monkeypatch.setattr(DeadLetterQueue, "delete", delete)
     assert onejob("dlq", "redrive", "--all").exit_code == 130
     assert world.letters == (1, 0)
     assert world.queues.counts() == (1, 0)
@@ -257,9 +257,9 @@ def test_ctrl_c_puts_back_what_is_not_sent(world: World, monkeypatch: pytest.Mon
 
 KILLED = """
 import os, signal
-from adapters.sqs import letters
+from adapters.sqs import dead_letter_queue
 letters.HOLD_SECONDS, letters.LOOK_SECONDS = 1, 0
-letters.LetterBox.delete = lambda self, letter: os.kill(os.getpid(), signal.SIGKILL)
+dead_letter_queue.DeadLetterQueue.delete = lambda self, letter: os.kill(os.getpid(), signal.SIGKILL)
 from entrypoints.cli.app import app
 app(["dlq", "redrive", "--all"])
 """
@@ -268,7 +268,7 @@ app(["dlq", "redrive", "--all"])
 def test_killed_between_send_and_delete_a_letter_is_doubled_and_never_lost_and_its_job_runs_once(
     world: World,
 ) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     killed = subprocess.run(
         [sys.executable, "-c", KILLED], cwd=ROOT, env={**os.environ, "PYTHONPATH": "src"}, capture_output=True
     )
@@ -286,7 +286,7 @@ def test_killed_between_send_and_delete_a_letter_is_doubled_and_never_lost_and_i
 
 @pytest.mark.parametrize("world", [True], indirect=True, ids=["fifo"])
 def test_a_fifo_queue_gets_it_in_its_group_under_another_deduplication_id(world: World) -> None:
-    world.bury('{"job_id":"1"}', MessageGroupId="group-7", MessageDeduplicationId="d-1")
+    world.dead_letter('{"job_id":"1"}', MessageGroupId="group-7", MessageDeduplicationId="d-1")
     assert world.redrive("--all")[0] == 0
     (message,) = world.queues.receive(1)
     assert message["Attributes"]["MessageGroupId"] == "group-7"
@@ -310,7 +310,7 @@ def test_a_group_of_more_letters_than_one_request_brings_is_sent_whole_and_in_or
 def test_by_force_again_within_five_minutes_a_letter_is_sent_again_and_not_dropped(world: World) -> None:
     """SQS drops what has the deduplication id of a message that it took lately, and answers as if it took it."""
     world.broken = False
-    world.bury('{"job_id":"1"}', MessageGroupId="g", MessageDeduplicationId="d-1")
+    world.dead_letter('{"job_id":"1"}', MessageGroupId="g", MessageDeduplicationId="d-1")
     world.letter('{"job_id":"1"}')
     for epoch in (2, 3, 4):
         with aws_requests(DeleteMessage=["denied"]):
@@ -341,9 +341,9 @@ def test_a_job_that_was_forgotten_by_hand_since_is_not_lost_either(world: World)
 def test_a_send_that_sqs_dropped_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.broken = False
     world.letter('{"job_id":"1"}')
-    original, deleted = LetterBox.letters, []
-    monkeypatch.setattr(LetterBox, "letters", lambda box: (letter for letter in original(box) for _ in range(2)))
-    monkeypatch.setattr(LetterBox, "delete", lambda _, letter: deleted.append(letter))
+    original, deleted = DeadLetterQueue.letters, []
+    monkeypatch.setattr(DeadLetterQueue, "letters", lambda box: (letter for letter in original(box) for _ in range(2)))
+    monkeypatch.setattr(DeadLetterQueue, "delete", lambda _, letter: deleted.append(letter))
     status, rows = world.redrive("--all")
     assert (status, [(row["verdict"], row["sent"]) for row in rows]) == (1, [("runs", True), ("deduplicated", False)])
     assert "SQS took it for one that was sent before" in rows[1]["explanation"]
@@ -360,14 +360,14 @@ def test_a_deduplication_id_is_one_that_sqs_takes() -> None:
 
 TERMINATED = """
 import os, signal
-from adapters.sqs import letters
+from adapters.sqs import dead_letter_queue
 from entrypoints.cli import app
 letters.LOOK_SECONDS = 0
-original = letters.LetterBox.letters
+original = dead_letter_queue.DeadLetterQueue.letters
 def terminated(self):
     yield next(original(self))
     os.kill(os.getpid(), signal.SIGTERM)
-letters.LetterBox.letters = terminated
+dead_letter_queue.DeadLetterQueue.letters = terminated
 import sys
 sys.argv = ["onejob", "dlq", *sys.argv[1:]]
 app.main()
@@ -414,7 +414,7 @@ def test_a_source_that_is_not_known_is_to_be_said(world: World, monkeypatch: pyt
 def test_the_record_is_that_of_the_operation_that_the_worker_runs(world: World) -> None:
     """Of two workers on one table, each with a job of that id, the other's record is not to be forgotten."""
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}')
     mine = ("--operation", "tests.entrypoints.test_dlq_redrive:bill")
     status, (row,) = world.redrive("--all", "--force", *mine)
@@ -424,7 +424,7 @@ def test_the_record_is_that_of_the_operation_that_the_worker_runs(world: World) 
 
 def test_a_letter_that_says_its_operation_needs_no_option(world: World) -> None:
     world.broken = False
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     world.letter('{"job_id":"1"}', operation="bill")
     status, (row,) = world.redrive("--all", "--force")
     assert (status, row["operation"], row["verdict"], row["forgotten"]) == (0, "bill", "runs", False)
@@ -493,7 +493,7 @@ def test_an_age_that_a_producer_claims_makes_no_fresh_job_stale(world: World) ->
 def of_tenants(world: World) -> None:
     """One id, four jobs: of no tenant, of a, of b (completed), and of another operation."""
     world.broken = False
-    world.bury('{"job_id":"1","tenant":"b"}')
+    world.dead_letter('{"job_id":"1","tenant":"b"}')
     for whose in ("", ',"tenant":"a"', ',"tenant":"b"', ',"operation":"bill"'):
         world.letter(f'{{"job_id":"1"{whose}}}', operation="bill" if "bill" in whose else "default")
 
@@ -545,7 +545,7 @@ def test_letters_that_name_no_operation_are_not_taken_for_the_one_that_is_asked_
 
 
 def test_jobs_and_messages_are_counted_apart_and_a_job_of_three_letters_runs_once(world: World) -> None:
-    world.bury('{"job_id":"done"}')
+    world.dead_letter('{"job_id":"done"}')
     world.broken = False
     world.queues.send('{"job_id":"done"}')
     world.work()
@@ -568,7 +568,7 @@ def bill(job: Job, attempt: Attempt) -> object:
 
 
 def test_a_dead_letter_queue_is_not_sent_its_own_letters(world: World) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     result = onejob("dlq", "redrive", "--all", "--queue-url", world.queues.dead_letter_url)
     assert result.exit_code == 2
     assert "is the dead-letter queue itself" in result.stderr
@@ -580,7 +580,7 @@ def test_a_dead_letter_queue_is_not_sent_its_own_letters(world: World) -> None:
     [("ReceiveMessage", "/dead is denied"), ("DeleteMessage", "/dead is denied"), ("SendMessage", "/jobs is denied")],
 )
 def test_the_queue_that_refused_is_named(world: World, request_name: str, denied_on: str) -> None:
-    world.bury('{"job_id":"1"}')
+    world.dead_letter('{"job_id":"1"}')
     plan: dict[str, list[AwsFault]] = {request_name: ["denied"]}
     with aws_requests(**plan):
         assert world.redrive("--all")[0] == 1
@@ -597,7 +597,7 @@ def test_nothing_is_sent_unless_it_is_said_what(world: World) -> None:
 def test_on_a_standard_queue_a_message_keeps_its_tenant_into_the_dead_letter_queue_and_back(group: str | None) -> None:
     options = {"MessageGroupId": group} if group else {}
     with redriven_world(fifo=False) as world:
-        world.bury('{"job_id":"a"}', **options)
+        world.dead_letter('{"job_id":"a"}', **options)
         (letter,) = world.queues.receive(1, url=world.queues.dead_letter_url)
         assert letter["Attributes"].get("MessageGroupId") == group
         world.queues.sqs.change_message_visibility(

@@ -115,7 +115,7 @@ def translating(from_body: Callable[[Any], object]) -> Worker:
 
 def test_run_send_and_dlq_read_it_the_same_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queues: Queues) -> None:
     monkeypatch.setattr("operations.OPERATIONS", documented())
-    monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
+    monkeypatch.setattr("adapters.sqs.dead_letter_queue.LOOK_SECONDS", 0)
     file = file_of(tmp_path, notification(), notification(), '{"Records":[]}')
     result = onejob("run", file, "--db", str(tmp_path / "records" / "r.sqlite"), "--json", "--operation", "import")
     summary = objects(result)[-1]["summary"]
@@ -148,7 +148,7 @@ def test_a_poll_worker_runs_it_once_and_a_redrive_knows_its_record(
     assert len(ran) == 1
 
     monkeypatch.setattr("operations.OPERATIONS", known)
-    monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
+    monkeypatch.setattr("adapters.sqs.dead_letter_queue.LOOK_SECONDS", 0)
     queues.sqs.send_message(QueueUrl=dead, MessageBody=notification())
     told = onejob(
         *("dlq", "redrive", "--all", "--json", "--backend", "dynamodb", "--table", TABLE, "--namespace", "test"),

@@ -130,7 +130,7 @@ def test_records_are_shown_whatever_the_output_can_show(encoding: str, arguments
 
 
 def test_letters_are_shown_whatever_the_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.sqs.letters.LOOK_SECONDS", 0)
+    monkeypatch.setattr("adapters.sqs.dead_letter_queue.LOOK_SECONDS", 0)
     with emulated():
         queues = make_queues()
         for one in IDS:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from adapters.sqs.letters import Letter, read_letter
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter, read_dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE, Notes
 from adapters.stores.memory import MemoryIdempotencyStore
@@ -50,17 +50,17 @@ RECORDS = {
 }
 
 
-def letter(age: timedelta, buried: timedelta = timedelta(0), *, is_signed: bool = True) -> Letter:
+def letter(age: timedelta, buried: timedelta = timedelta(0), *, is_signed: bool = True) -> ReceivedDeadLetter:
     """Of a job first sent so long ago."""
     facts = {"reason": "broken", "first_sent": round((NOW - age).timestamp() * 1000)}
     note_text = json.dumps((NOTES if is_signed else Notes()).signed(facts, '{"job_id":"1"}'))
     received = {ATTRIBUTE: {"dataType": "String", "stringValue": note_text}}
     message = Message("m2", "handle", '{"job_id":"1"}', "arn:aws:sqs:x:0:dead", sent_at=NOW - buried)
     message = replace(message, attributes=received)
-    return read_letter(message, {ATTRIBUTE: {"DataType": "String", "StringValue": note_text}}, NOTES)
+    return read_dead_letter(message, {ATTRIBUTE: {"DataType": "String", "StringValue": note_text}}, NOTES)
 
 
-def decided(found: Letter, record: Record | None, *, force: bool) -> Decision:
+def decided(found: ReceivedDeadLetter, record: Record | None, *, force: bool) -> Decision:
     return decide(JOB, record, first_sent=found.first_sent, now=NOW, retention=RETENTION, force=force)
 
 

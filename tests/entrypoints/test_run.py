@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adapters.files.lines import Line
-from adapters.files.runner import Told
+from adapters.files.runner import LineResult
 from adapters.files.traces import LastTraces
 from domain.operation import Operations
 from domain.outcome import Rejected
@@ -457,7 +457,7 @@ def test_an_error_without_a_text_is_told_all_the_same() -> None:
 def test_codes_that_differ_from_job_to_job_do_not_fill_the_summary() -> None:
     tally = Tally()
     for number in range(100):
-        tally.add(Told(Line(number, b"", None, None, 0), None, Rejected(f"code-{number}"), True))
+        tally.add(LineResult(Line(number, b"", None, None, 0), None, Rejected(f"code-{number}"), True))
     assert len(tally.as_object()["rejected_by_reason"]) == 31
     assert tally.reasons["other reasons"] == 70
 

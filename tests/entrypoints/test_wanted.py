@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from adapters.sqs.letters import Letter, read_letter
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter, read_dead_letter
 from adapters.sqs.message import Message
 from domain.errors import InvalidJobError
-from entrypoints.cli.commands.dlq.wanted import LetterOptions, Wanted, counted
+from entrypoints.cli.commands.dlq.wanted import DeadLetterOptions, Wanted, counted
 from entrypoints.cli.errors import UnusableOptionError
 from tests.support.notes import NOTES, signed
 
 ARN = "arn:aws:sqs:us-east-1:0:dead"
 
 
-def letter(body: str, **note: Any) -> Letter:
-    return read_letter(Message("m", "h", body, ARN, attributes=signed(note, body) if note else {}), {}, NOTES)
+def letter(body: str, **note: Any) -> ReceivedDeadLetter:
+    return read_dead_letter(Message("m", "h", body, ARN, attributes=signed(note, body) if note else {}), {}, NOTES)
 
 
-def meant(options: LetterOptions, *bodies: str) -> list[str]:
+def meant(options: DeadLetterOptions, *bodies: str) -> list[str]:
     wanted = Wanted.of(options, "test")
     letters = [letter(body) for body in bodies]
     return [one.message.body for one in letters if wanted.has(one, one.job(wanted.factory))]
@@ -32,26 +32,26 @@ ALL = (PLAIN, OF_A, BILL, OTHER, "nonsense")
 
 
 def test_an_id_is_that_of_one_job() -> None:
-    assert meant(LetterOptions(job_ids=("1",)), *ALL) == [PLAIN]
-    assert meant(LetterOptions(job_ids=("1", "2")), *ALL) == [PLAIN, OTHER]
-    assert meant(LetterOptions(job_ids=("1",), tenant="a"), *ALL) == [OF_A]
-    assert meant(LetterOptions(job_ids=("1",), operation="bill"), *ALL) == [BILL]
+    assert meant(DeadLetterOptions(job_ids=("1",)), *ALL) == [PLAIN]
+    assert meant(DeadLetterOptions(job_ids=("1", "2")), *ALL) == [PLAIN, OTHER]
+    assert meant(DeadLetterOptions(job_ids=("1",), tenant="a"), *ALL) == [OF_A]
+    assert meant(DeadLetterOptions(job_ids=("1",), operation="bill"), *ALL) == [BILL]
 
 
 def test_operation_and_tenant_filter() -> None:
-    assert meant(LetterOptions(operation="bill"), *ALL) == [BILL]
-    assert meant(LetterOptions(operation="default"), *ALL) == [PLAIN, OF_A, OTHER]
-    assert meant(LetterOptions(tenant="a"), *ALL) == [OF_A]
-    assert meant(LetterOptions(), *ALL) == list(ALL)
+    assert meant(DeadLetterOptions(operation="bill"), *ALL) == [BILL]
+    assert meant(DeadLetterOptions(operation="default"), *ALL) == [PLAIN, OF_A, OTHER]
+    assert meant(DeadLetterOptions(tenant="a"), *ALL) == [OF_A]
+    assert meant(DeadLetterOptions(), *ALL) == list(ALL)
 
 
 def test_an_id_and_a_tenant_are_meant_in_normal_form() -> None:
     body = '{"job_id":"\u00e9","tenant":"\u00fc"}'
-    assert meant(LetterOptions(job_ids=("e\u0301",), tenant="u\u0308"), body) == [body]
+    assert meant(DeadLetterOptions(job_ids=("e\u0301",), tenant="u\u0308"), body) == [body]
 
 
 def test_a_letters_own_operation_is_known_by_its_note() -> None:
-    wanted = Wanted.of(LetterOptions(operation="bill"), "test")
+    wanted = Wanted.of(DeadLetterOptions(operation="bill"), "test")
     buried = letter(PLAIN, operation="bill")
     assert wanted.has(buried, buried.job(wanted.factory))
     unnamed = letter(PLAIN)
@@ -62,15 +62,15 @@ def test_a_letters_own_operation_is_known_by_its_note() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        LetterOptions(job_ids=(" 1",)),
-        LetterOptions(job_ids=("",)),
-        LetterOptions(job_ids=("1",), tenant="\x00"),
-        LetterOptions(operation="no name"),
-        LetterOptions(name="no name"),
-        LetterOptions(operation="no.such.module:function"),
+        DeadLetterOptions(job_ids=(" 1",)),
+        DeadLetterOptions(job_ids=("",)),
+        DeadLetterOptions(job_ids=("1",), tenant="\x00"),
+        DeadLetterOptions(operation="no name"),
+        DeadLetterOptions(name="no name"),
+        DeadLetterOptions(operation="no.such.module:function"),
     ],
 )
-def test_what_can_be_no_job_is_refused(options: LetterOptions) -> None:
+def test_what_can_be_no_job_is_refused(options: DeadLetterOptions) -> None:
     with pytest.raises((InvalidJobError, UnusableOptionError)):
         Wanted.of(options, "test")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, dead_letter
+from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, make_dead_letter
 from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE
@@ -114,7 +114,7 @@ def test_a_dead_letter_respects_every_limit_of_sqs(
 ) -> None:
     earlier = signed({"first_sent": sent}, body)
     message = Message("m", "h", body, "arn:aws:sqs:r:1:q", sent_at=NOW, attributes=earlier | attributes)
-    letter = dead_letter(message, Rejected(reason, detail, reason), "request", notes=NOTES)
+    letter = make_dead_letter(message, Rejected(reason, detail, reason), "request", notes=NOTES)
     assert letter.message.body == body
     assert len(letter.attributes) <= MAX_ATTRIBUTES
     size = len(body)

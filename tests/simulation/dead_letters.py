@@ -45,7 +45,7 @@ class KeptLetter:
 
 
 @dataclass(slots=True)
-class DeadLetterQueue:
+class SimulatedDeadLetters:
     """What was buried. A FIFO queue drops a burial that is repeated under the same id."""
 
     world: World
@@ -57,7 +57,7 @@ class DeadLetterQueue:
     order: Iterator[int] = field(default_factory=count)
     _buried: dict[str, int] = field(default_factory=dict)
 
-    def bury(self, planned: PlannedMessage, letter: DeadLetter) -> None:
+    def dead_letter(self, planned: PlannedMessage, letter: DeadLetter) -> None:
         now, known = self.world.now, self._buried.get(planned.name)
         if self.fifo and known is not None and now < known + DEDUPLICATED_FOR:
             return
@@ -88,12 +88,12 @@ class DeadLetterQueue:
 
 @dataclass(slots=True)
 class OperatorSqs:
-    """The part of boto3's client that `LetterBox` and `send_back` use. `fails` is asked before and after each request:
+    """The part of boto3's client that `DeadLetterQueue` and `send_back` use. `fails` is asked before and after each request:
     what it says the second time is that the request has landed, and its answer is lost.
     """
 
     world: World
-    queue: DeadLetterQueue
+    queue: SimulatedDeadLetters
     send: Callable[[SentMessage], None]
     announce: Callable[[PlannedMessage], PlannedMessage]
     """A name for the message that a letter becomes."""

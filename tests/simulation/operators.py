@@ -11,20 +11,20 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from adapters.sqs.dead_letter import DeadLetter
-from adapters.sqs.letters import LetterBox
+from adapters.sqs.dead_letter_queue import DeadLetterQueue
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.redrive import send_back
 from domain.errors import StoreUnavailableError
 from domain.identity import JobKey
 from entrypoints.cli import records
 from entrypoints.cli.commands.dlq.redrive import RedriveOptions, Redriver
-from entrypoints.cli.commands.dlq.wanted import LetterOptions
+from entrypoints.cli.commands.dlq.wanted import DeadLetterOptions
 from entrypoints.cli.commands.jobs import jobs
 from entrypoints.cli.errors import NothingDoneError
 from entrypoints.cli.records import Records, RecordsOptions
 from entrypoints.purging import Purge
 from tests.simulation.admins import WatchedAdmin
-from tests.simulation.dead_letters import LETTERS, SOURCE, DeadLetterQueue, KeptLetter, OperatorSqs
+from tests.simulation.dead_letters import LETTERS, SOURCE, KeptLetter, OperatorSqs, SimulatedDeadLetters
 from tests.simulation.oracle import Oracle
 from tests.simulation.plan import FAULTS_UNTIL, PAYLOADS, PlannedMessage
 from tests.simulation.queue_port import ARN
@@ -56,7 +56,7 @@ class _Records(Records):
 class Operator(Worker):
     """One command, in a process of its own. `again` is called when a redrive came to no end."""
 
-    def __init__(self, shared: Shared, skew: int, letters: DeadLetterQueue, again: Callable[[], None]) -> None:
+    def __init__(self, shared: Shared, skew: int, letters: SimulatedDeadLetters, again: Callable[[], None]) -> None:
         super().__init__(shared, skew)
         self.letters, self.again = letters, again
         self.client: OperatorSqs | None = None
@@ -131,7 +131,7 @@ class Operator(Worker):
                 box.put_back()
                 self._end()
 
-    def _redriver(self, force: bool) -> tuple[LetterBox, Redriver]:
+    def _redriver(self, force: bool) -> tuple[DeadLetterQueue, Redriver]:
         suffix = ".fifo" if self.plan.fifo else ""
         self.force = force
         self.client = OperatorSqs(
@@ -146,7 +146,7 @@ class Operator(Worker):
         options = RedriveOptions(
             url=LETTERS + suffix,
             queue_url=SOURCE + suffix,
-            letters=LetterOptions(),
+            letters=DeadLetterOptions(),
             everything=True,
             force=force,
             dry_run=False,
@@ -155,7 +155,7 @@ class Operator(Worker):
             records=RecordsOptions(),
         )
         client: Any = self.client
-        box = LetterBox(client, LETTERS + suffix, ARN + suffix, NOTES)
+        box = DeadLetterQueue(client, LETTERS + suffix, ARN + suffix, NOTES)
         return box, Redriver(options, box, client, SOURCE + suffix, self.records)
 
     def _take(self, kept: KeptLetter, redriver: Redriver, letter: Any) -> None:
@@ -187,7 +187,7 @@ class Operators:
     """When they come: some after a burial, some at any time."""
 
     shared: Shared
-    letters: DeadLetterQueue
+    letters: SimulatedDeadLetters
     is_planned: bool = False
 
     def plan_commands(self) -> None:
@@ -198,7 +198,7 @@ class Operators:
 
     def buried(self, planned: PlannedMessage, letter: DeadLetter) -> None:
         """Of what was buried an operator may send back all."""
-        self.letters.bury(planned, letter)
+        self.letters.dead_letter(planned, letter)
         self._plan_redrive()
 
     def _plan_redrive(self) -> None:

@@ -58,12 +58,12 @@ class QueueWorker(Worker):
             self.oracle.faults["put off to run alone"] += 1
         return outcome
 
-    def bury(self, letter: DeadLetter) -> None:
+    def dead_letter(self, letter: DeadLetter) -> None:
         if self.queue_fails():
             raise QueueUnavailableError(REFUSED)
         one = self.deliveries.of(letter.message)
         self.deliveries.buried(one, letter)
-        self.shared.bury(one.planned, letter)
+        self.shared.dead_letter(one.planned, letter)
         if self.queue_fails():
             raise QueueUnavailableError("it landed, the answer is lost")
 

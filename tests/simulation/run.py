@@ -10,7 +10,7 @@ from random import Random
 from traceback import extract_tb
 
 from tests.simulation.backends import MakeBackend, memory_backend
-from tests.simulation.dead_letters import DeadLetterQueue
+from tests.simulation.dead_letters import SimulatedDeadLetters
 from tests.simulation.deliveries import Deliveries
 from tests.simulation.operators import Operators, audited
 from tests.simulation.oracle import Oracle
@@ -52,8 +52,8 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     lambdas.shared = shared = Shared(
         world, plan, oracle, backend, queue, jobs, count(1), lambdas.send, lambdas.look_again
     )
-    operators = Operators(shared, DeadLetterQueue(world, plan.fifo))
-    shared.bury = operators.buried
+    operators = Operators(shared, SimulatedDeadLetters(world, plan.fifo))
+    shared.dead_letter = operators.buried
     for message in plan.messages:
         queue.announced.add(message.name)
         sent = SentMessage(message, _body(message), message.sent_at, receives=message.lost_receives)

@@ -67,7 +67,7 @@ class Shared:
     number: Iterator[int]
     send: Callable[[SentMessage], None]
     look_again: Callable[[], None]
-    bury: Callable[[PlannedMessage, DeadLetter], None] = field(init=False)
+    dead_letter: Callable[[PlannedMessage, DeadLetter], None] = field(init=False)
     failed: dict[Identity, int] = field(default_factory=dict)
     operations: Operations = field(init=False)
     factory: JobFactory = field(init=False)
@@ -302,7 +302,7 @@ class Worker(Process):
         deliveries = self.oracle.deliveries
         deliveries.nothing_to_do(deliveries.of(message), self.clock.now())
 
-    def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:
+    def dead_letter_failed(self, message: Message, error: QueueUnavailableError) -> None:
         self.oracle.faults["burial failed"] += 1
         deliveries = self.oracle.deliveries
         deliveries.not_buried(deliveries.of(message), self.clock.now())

@@ -43,7 +43,7 @@ class World:
         """Handle so many messages of the source queue."""
         assert self.queues.invoke(self.handle, self.queues.receive(number)) == []
 
-    def bury(self, *bodies: str, **options: Any) -> None:
+    def dead_letter(self, *bodies: str, **options: Any) -> None:
         self.queues.send(*bodies, **options)
         self.work(len(bodies))
         self.broken = False
@@ -80,7 +80,7 @@ def worker_notes() -> Notes:
 @contextmanager
 def redriven_world(*, fifo: bool = False) -> Iterator[World]:
     """With the environment that the command line is told by; nobody waits for an empty queue."""
-    with emulated(), patch("adapters.sqs.letters.LOOK_SECONDS", 0):
+    with emulated(), patch("adapters.sqs.dead_letter_queue.LOOK_SECONDS", 0):
         queues = make_queues(fifo=fifo)
         with patch.dict("os.environ", environment(queues)):
             yield World(queues)

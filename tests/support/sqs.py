@@ -83,7 +83,7 @@ class RecordedQueue:
     burying_fails: bool = False
     settling_fails: bool = False
 
-    def bury(self, letter: DeadLetter) -> None:
+    def dead_letter(self, letter: DeadLetter) -> None:
         if self.burying_fails:
             raise QueueUnavailableError("told to fail")
         self.letters.append(letter)
@@ -116,8 +116,8 @@ class RecordedBatchEvents(RecordedEvents):
     def test_event(self, message: Message) -> None:
         self.told.append(("test_event", message.message_id))
 
-    def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:
-        self.told.append(("burial_failed", message.message_id))
+    def dead_letter_failed(self, message: Message, error: QueueUnavailableError) -> None:
+        self.told.append(("dead_letter_failed", message.message_id))
 
     def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
         self.told.append(("settling_failed", (len(deletions), len(visibilities))))

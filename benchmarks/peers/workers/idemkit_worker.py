@@ -24,7 +24,7 @@ WARM_UP = "warm-up"
 sqs = boto3.client("sqs")
 
 
-def bury(record: Any, error: object) -> None:
+def dead_letter(record: Any, error: object) -> None:
     sqs.send_message(QueueUrl=os.environ["PEER_DEAD_LETTER_URL"], MessageBody=record["body"])
 
 
@@ -35,7 +35,7 @@ consumer = IdempotentConsumer(
         visibility_timeout_seconds=float(os.environ["PEER_VISIBILITY"]),
         receive_count=lambda record: int(record["attributes"]["ApproximateReceiveCount"]),
         max_attempts=int(os.environ["PEER_RECEIVES"]),
-        on_exhausted=bury,
+        on_exhausted=dead_letter,
         cache_result=True,
         validation_fingerprint=lambda record: record["body"].encode(),
     ),

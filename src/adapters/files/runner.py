@@ -38,7 +38,7 @@ AHEAD_OF_WORKERS: Final = 4
 
 MOST_WAITING: Final = 1000
 MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""Jobs that wait for a retry or another process, and as many that wait for their twin; then no new line is taken."""
+"""At most so many jobs wait for a retry or another process, and so many duplicates for them; then no line is read."""
 
 IDLE_SECONDS: Final = 0.2
 """After so long without news, `run` gives None, for a view to catch up."""
@@ -56,7 +56,7 @@ class Task:
 
     line: Line
     job: Job
-    has_permit: bool = True
+    has_slot: bool = True
     deliveries: int = 0
     failures: int = 0
     outcome: Outcome | None = None
@@ -67,7 +67,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LineResult:
     """What became of a line. `is_final` is False while it will be tried again, `outcome` None where it was not run."""
 
     line: Line
@@ -114,7 +114,7 @@ class _Stop:
     pass
 
 
-type _Mail = _Arrived | _Ended | _Stop | Task
+type _Event = _Arrived | _Ended | _Stop | Task
 
 
 @dataclass(kw_only=True)
@@ -138,14 +138,14 @@ class JobFileRunner:
     store_error: str | None = None
     unreadable: UnreadableFileError | None = None
 
-    _inbox: "SimpleQueue[_Mail]" = field(default_factory=SimpleQueue)
+    _inbox: "SimpleQueue[_Event]" = field(default_factory=SimpleQueue)
     _ready: deque[Task] = field(default_factory=deque)
     _delayed: list[tuple[datetime, int, Task]] = field(default_factory=list)
     _lanes: dict[JobKey, deque[Task]] = field(default_factory=dict)
     _running: int = 0
     _is_one_alone: bool = False
     _delays: _Waiting = field(default_factory=_Waiting)
-    _twins: _Waiting = field(default_factory=_Waiting)
+    _duplicates: _Waiting = field(default_factory=_Waiting)
     _to_run_alone: list[Task] = field(default_factory=list)
     _ended: bool = False
     _numbers: Iterator[int] = field(default_factory=count)
@@ -154,7 +154,7 @@ class JobFileRunner:
         """Take no more lines; from any thread or signal handler."""
         self._inbox.put(_Stop())
 
-    def run(self, lines: Iterable[Line]) -> Iterator[Told | None]:
+    def run(self, lines: Iterable[Line]) -> Iterator[LineResult | None]:
         """Everything that happens, as it happens, until all lines are done or the runner is stopped; None when
         nothing has for a while.
         """
@@ -166,34 +166,34 @@ class JobFileRunner:
             self._ended, self.unreadable = True, UnreadableFileError(f"{error}: the file was not read")
             return
         while not self._is_over():
-            mail = self._next_mail()
-            if mail is None:
+            event = self._next_event()
+            if event is None:
                 yield None
-            yield from self._handle(mail)
+            yield from self._handle(event)
             self._start_due()
         self._ended = True
         self._room.release()  # the reader, if it still waits, sees that it is over
         reader.join()
         yield from self._left()
 
-    def _left(self) -> Iterator[Told]:
+    def _left(self) -> Iterator[LineResult]:
         """What was read and not finished."""
         tasks = [*self._ready, *self._to_run_alone, *(task for _, _, task in sorted(self._delayed))]
         for task in [*tasks, *(task for lane in self._lanes.values() for task in lane)]:
-            yield Told(task.line, task.job.job_id, None, True)
+            yield LineResult(task.line, task.job.job_id, None, True)
         with suppress(Empty):
             while True:
-                mail = self._inbox.get_nowait()
-                if isinstance(mail, _Arrived):
-                    yield Told(mail.line, None, None, True)
+                event = self._inbox.get_nowait()
+                if isinstance(event, _Arrived):
+                    yield LineResult(event.line, None, None, True)
 
     def _is_over(self) -> bool:
         if self._running:
             return False
         return self.stopped or (self._ended and not (self._ready or self._delayed or self._to_run_alone))
 
-    def _next_mail(self) -> _Mail | None:
-        """The next letter; None when a delayed task is due, or nothing came for a while."""
+    def _next_event(self) -> _Event | None:
+        """The next event; None when a delayed task is due, or nothing came for a while."""
         timeout = IDLE_SECONDS
         if self._delayed and not self.stopped:
             timeout = min(timeout, max(0.0, (self._delayed[0][0] - self.clock.now()).total_seconds()))
@@ -202,14 +202,14 @@ class JobFileRunner:
         except Empty:
             return None
 
-    def _handle(self, mail: _Mail | None) -> Iterator[Told]:
-        match mail:
+    def _handle(self, event: _Event | None) -> Iterator[LineResult]:
+        match event:
             case _Arrived(line):
                 yield from self._take(line)
             case Task():
                 self._running -= 1
                 self._is_one_alone = False
-                yield from self._settle(mail)
+                yield from self._settle(event)
             case _Ended(error):
                 self._ended, self.unreadable = True, error
             case _Stop():
@@ -217,19 +217,19 @@ class JobFileRunner:
             case None:
                 pass
 
-    def _take(self, line: Line) -> Iterator[Told]:
+    def _take(self, line: Line) -> Iterator[LineResult]:
         try:
             job = self._job(line)
         except InvalidJobError as error:
             self._room.release()
-            yield Told(line, None, Rejected(error.reason, error.detail), True)
+            yield LineResult(line, None, Rejected(error.reason, error.detail), True)
             return
         task = Task(replace(line, text=None), job)
         if job.key in self._lanes:
             self._lanes[job.key].append(task)
-            if self._twins.has_room:
+            if self._duplicates.has_room:
                 self._let_in_another(task)
-            self._twins.add(task)
+            self._duplicates.add(task)
         else:
             self._lanes[job.key] = deque()
             self._ready.append(task)
@@ -258,8 +258,8 @@ class JobFileRunner:
 
     def _let_in_another(self, task: Task) -> None:
         """Its line makes room for the next; once."""
-        if task.has_permit:
-            task.has_permit = False
+        if task.has_slot:
+            task.has_slot = False
             self._room.release()
 
     def _start(self, task: Task) -> None:
@@ -281,7 +281,7 @@ class JobFileRunner:
             task.error, task.outcome = error, Failed(Failure.UNEXPECTED, type(error).__name__)
         self._inbox.put(task)
 
-    def _settle(self, task: Task) -> Iterator[Told]:
+    def _settle(self, task: Task) -> Iterator[LineResult]:
         outcome = task.outcome
         match outcome:
             case Deferred(until):
@@ -290,20 +290,20 @@ class JobFileRunner:
                 self._delay(task, again)
                 if not task.said_waiting:
                     task.said_waiting = True
-                    yield self._told(task, outcome, is_final=False)
+                    yield self._result(task, outcome, is_final=False)
             case Failed(Failure.NOT_ALONE):
                 task.deliveries -= 1
                 self._delays.add(task)
                 self._to_run_alone.append(task)
-                yield self._told(task, outcome, is_final=False)
+                yield self._result(task, outcome, is_final=False)
             case Failed(Failure.LEASE_LOST | Failure.NOT_STARTED):
                 self._delay(task, self.clock.now() + ASK_AGAIN)
-                yield self._told(task, outcome, is_final=False)
+                yield self._result(task, outcome, is_final=False)
             case Failed(Failure.OPERATION_RAISED) if task.failures + 1 < self.max_attempts:
                 task.failures += 1
                 pause = backoff(task.failures, FIRST_BACKOFF, LONGEST_BACKOFF, self.jitter)
                 self._delay(task, self.clock.now() + pause)
-                yield self._told(task, outcome, is_final=False)
+                yield self._result(task, outcome, is_final=False)
             case Failed(Failure.UNKNOWN_OPERATION):
                 yield self._finish(task, Rejected("unknown_operation", task.job.operation))
             case Failed(Failure.STORE_UNAVAILABLE | Failure.COMPLETION_LOST):
@@ -324,17 +324,17 @@ class JobFileRunner:
         self._delays.add(task)
         heappush(self._delayed, (due, next(self._numbers), task))
 
-    def _finish(self, task: Task, outcome: Outcome) -> Told:
+    def _finish(self, task: Task, outcome: Outcome) -> LineResult:
         lane = self._lanes.pop(task.job.key)
         if lane:
             following = lane.popleft()
-            self._twins.remove(following)
+            self._duplicates.remove(following)
             self._ready.append(following)
             self._lanes[task.job.key] = lane
-        return self._told(task, outcome, is_final=True)
+        return self._result(task, outcome, is_final=True)
 
-    def _told(self, task: Task, outcome: Outcome, *, is_final: bool) -> Told:
-        return Told(task.line, task.job.job_id, outcome, is_final, task.error)
+    def _result(self, task: Task, outcome: Outcome, *, is_final: bool) -> LineResult:
+        return LineResult(task.line, task.job.job_id, outcome, is_final, task.error)
 
     def _read(self, lines: Iterable[Line]) -> None:
         error = None

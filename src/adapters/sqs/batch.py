@@ -28,7 +28,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 
-from adapters.sqs.dead_letter import DeadLetter, dead_letter
+from adapters.sqs.dead_letter import DeadLetter, make_dead_letter
 from adapters.sqs.entry import Ack, BatchEntry, Content, Invalid, NothingToDo, Retry, Unreadable, in_lanes
 from adapters.sqs.envelope import NothingToDoError, unwrap
 from adapters.sqs.message import Message
@@ -257,12 +257,14 @@ class SqsBatchProcessor:
                 return self._retry(message, outcome)
             case Rejected():
                 try:
-                    self.queue.bury(self._letter(entry, outcome, invocation.request_id))
+                    self.queue.dead_letter(self._letter(entry, outcome, invocation.request_id))
                 except QueueUnavailableError as error:
-                    self.events.burial_failed(message, error)
+                    self.events.dead_letter_failed(message, error)
                     return self._retry(message, Failed(Failure.UNEXPECTED))
                 except StoreUnavailableError as error:
-                    self.events.burial_failed(message, QueueUnavailableError(f"its note cannot be signed: {error}"))
+                    self.events.dead_letter_failed(
+                        message, QueueUnavailableError(f"its note cannot be signed: {error}")
+                    )
                     return self._retry(message, Failed(Failure.STORE_UNAVAILABLE))
                 return Ack()
             case _:
@@ -274,11 +276,11 @@ class SqsBatchProcessor:
         Raises `StoreUnavailableError`.
         """
         try:
-            return dead_letter(entry.message, rejected, request_id, entry.operation, self.notes)
+            return make_dead_letter(entry.message, rejected, request_id, entry.operation, self.notes)
         except StoreUnavailableError:
             if entry.operation is not None:
                 raise
-            return dead_letter(entry.message, rejected, request_id)
+            return make_dead_letter(entry.message, rejected, request_id)
 
     def _retry(self, message: Message, outcome: Deferred | Failed) -> Retry:
         return Retry(visible_again(outcome, message.receives, self.clock.now(), self.jitter))

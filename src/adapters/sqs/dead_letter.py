@@ -39,7 +39,7 @@ def is_legal(text: str) -> bool:
     return re.search(_ILLEGAL, text) is None
 
 
-def dead_letter(
+def make_dead_letter(
     message: Message, rejected: Rejected, request_id: str, operation: str | None = None, notes: Notes = UNSIGNED
 ) -> DeadLetter:
     """The unchanged body, the reason, and as many of the original attributes as the limits allow.

@@ -17,7 +17,7 @@ class QueueUnavailableError(Exception):
 class Queue(Protocol):
     """The source queue and its dead-letter queue. Thread-safe."""
 
-    def bury(self, letter: DeadLetter) -> None:
+    def dead_letter(self, letter: DeadLetter) -> None:
         """Send to the dead-letter queue. It may arrive twice. Raises `QueueUnavailableError`, also if there is none."""
         ...
 
@@ -63,7 +63,7 @@ class BatchEvents(Protocol):
         """A service's test or confirmation message, as S3's test event, was taken off the queue."""
         ...
 
-    def burial_failed(self, message: Message, error: QueueUnavailableError) -> None:
+    def dead_letter_failed(self, message: Message, error: QueueUnavailableError) -> None:
         """A rejected message could not be sent to the dead-letter queue; it stays and is tried again."""
         ...
 

@@ -34,7 +34,7 @@ class SqsQueue:
         self._made: SQSClient | None = None
         self._lock = threads.lock()
 
-    def bury(self, letter: DeadLetter) -> None:
+    def dead_letter(self, letter: DeadLetter) -> None:
         url = self._dead_letter_url
         if url is None:
             raise QueueUnavailableError("DEAD_LETTER_QUEUE_URL is not set")

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 
 from adapters.aws import call, check_sent
 from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES, attribute_bytes
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter
 from adapters.sqs.groups import is_fifo, kept_group
-from adapters.sqs.letters import Letter
 from adapters.sqs.notes import ATTRIBUTE, Notes
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import REFUSALS, error_name
@@ -23,7 +23,7 @@ _REPEAT_ID: Final = re.compile("[!-~]{1,128}")
 
 
 def send_back(
-    client: "SQSClient", url: str, letter: Letter, notes: Notes, *, epoch: int = 1, forget_age: bool = False
+    client: "SQSClient", url: str, letter: ReceivedDeadLetter, notes: Notes, *, epoch: int = 1, forget_age: bool = False
 ) -> str:
     """The id of the message that it is now. Raises `QueueUnavailableError`: it may have arrived all the same; and
     `StoreUnavailableError` before anything is sent.
@@ -66,7 +66,7 @@ def _source_urls(client: "SQSClient", dead_letter_url: str) -> list[str]:
     return [url for page in pages for url in page.get("queueUrls", ())]
 
 
-def attributes_of(letter: Letter, notes: Notes, *, forget_age: bool) -> dict[str, Any]:
+def attributes_of(letter: ReceivedDeadLetter, notes: Notes, *, forget_age: bool) -> dict[str, Any]:
     """As they came. The new message's own time would make it young: `first_sent` stays in `onejob`, where the worker
     looks for it, and is added to what SQS moved by itself. What is written anew is signed, takes the place of what the
     message claims, and is left out where it does not fit. Raises `StoreUnavailableError`.

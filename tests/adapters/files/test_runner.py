@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 import pytest
 
 from adapters.files.lines import Line, UnreadableFileError
-from adapters.files.runner import AHEAD_OF_WORKERS, JobFileRunner, Task, Told
+from adapters.files.runner import AHEAD_OF_WORKERS, JobFileRunner, LineResult, Task
 from adapters.files.traces import LastTraces
 from adapters.sqs.envelope import unwrap_line
 from adapters.stores.memory import MemoryIdempotencyStore
@@ -94,12 +94,12 @@ class Bench:
             max_attempts=self.max_attempts,
         )
 
-    def run(self, given: "list[Line] | Iterator[Line]") -> list[Told]:
+    def run(self, given: "list[Line] | Iterator[Line]") -> list[LineResult]:
         with self.pool:
             return [told for told in self.runner.run(given) if told]
 
 
-def final(told: list[Told]) -> dict[int, Outcome | None]:
+def final(told: list[LineResult]) -> dict[int, Outcome | None]:
     outcomes = {each.line.number: each.outcome for each in told if each.is_final}
     assert len(outcomes) == len([each for each in told if each.is_final]), "each line ends once"
     return outcomes
@@ -203,7 +203,7 @@ def test_what_another_process_holds_is_waited_for_and_then_answered() -> None:
     bench = Bench()
     claimed = bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="other", lease=timedelta(seconds=30))
     assert isinstance(claimed, Acquired)
-    told: list[Told] = []
+    told: list[LineResult] = []
     for each in bench.runner.run(iter(job_lines("1", "2"))):
         if each is None:
             continue
@@ -288,7 +288,7 @@ def test_stopping_finishes_what_runs_and_takes_no_more() -> None:
         return "ok"
 
     bench = Bench(slow, workers=2)
-    told: list[Told] = []
+    told: list[LineResult] = []
     running = Thread(target=lambda: told.extend(bench.run(job_lines(*(str(number) for number in range(1000))))))
     running.start()
     assert started.wait(10)
@@ -327,7 +327,7 @@ def test_too_many_waiting_jobs_keep_new_lines_out(monkeypatch: pytest.MonkeyPatc
     held = [bench.factory.job({"job_id": str(number)}) for number in range(3)]
     claims = [bench.memory.claim(job, owner="other", lease=timedelta(seconds=30)) for job in held]
     waiting = 0
-    told: list[Told] = []
+    told: list[LineResult] = []
     for each in bench.runner.run(iter(job_lines("0", "1", "2", "new"))):
         if each is None:
             continue
@@ -356,7 +356,7 @@ def test_a_held_job_is_asked_for_long_before_its_lease_ends() -> None:
     bench = Bench()
     claimed = bench.memory.claim(bench.factory.job({"job_id": "1"}), owner="other", lease=timedelta(hours=1))
     assert isinstance(claimed, Acquired)
-    told: list[Told] = []
+    told: list[LineResult] = []
     running = Thread(target=lambda: told.extend(bench.run(job_lines("1"))), daemon=True)
     running.start()
     bench.memory.complete(claimed.claim, Answer("1"))
@@ -433,7 +433,7 @@ def test_the_back_off_doubles_up_to_a_minute(failures: int, seconds: float, monk
 def test_a_stop_waits_for_nothing_and_tells_everything_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.files.runner.FIRST_BACKOFF", timedelta(hours=1))
     bench = Bench(failing(*[OSError()] * 100), workers=1)
-    told: list[Told] = []
+    told: list[LineResult] = []
     stops = 0
 
     def on_stop() -> None:
@@ -454,7 +454,7 @@ def test_a_stop_waits_for_nothing_and_tells_everything_that_was_read(monkeypatch
 def test_when_nothing_happens_it_says_so_now_and_then() -> None:
     go = Event()
     bench = Bench(lambda job, attempt: go.wait(10))
-    seen: list[Told | None] = []
+    seen: list[LineResult | None] = []
     for each in bench.runner.run(iter(job_lines("1"))):
         seen.append(each)
         go.set()
@@ -582,7 +582,7 @@ def test_a_stop_leaves_what_waits_to_run_alone() -> None:
     go = Event()
     bench = Bench(lambda job, attempt: go.wait(10), workers=2)
     died_with(bench, "1")
-    told: list[Told] = []
+    told: list[LineResult] = []
     for each in bench.runner.run(iter(job_lines("1", "2"))):
         told += [each] if each else []
         if each is not None and each.outcome == Failed(Failure.NOT_ALONE):

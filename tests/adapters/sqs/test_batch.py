@@ -131,7 +131,7 @@ def test_an_unreadable_message_is_buried_with_its_reason_and_its_batch_mates_run
     assert worker.handle(record("a", "not json"), record("b", body()), record("c", "{}")) == []
     assert reasons(worker) == ["not_json", "missing_job_id"]
     assert worker.runs == ["1"]
-    assert worker.events.told == [("rejected_unread", "not_json"), ("turned_away", "missing_job_id")]
+    assert worker.events.told == [("rejected_unread", "not_json"), ("rejected_unread", "missing_job_id")]
 
 
 def test_a_burial_that_fails_keeps_the_message() -> None:
@@ -139,7 +139,7 @@ def test_a_burial_that_fails_keeps_the_message() -> None:
     worker.queue.burying_fails = True
     assert worker.handle(record("a", body()), record("b", "not json", receives=2)) == ["a", "b"]
     assert worker.queue.timeouts == {"a": 5, "b": 10}
-    assert ("burial_failed", "a") in worker.events.told
+    assert ("dead_letter_failed", "a") in worker.events.told
 
 
 @pytest.mark.parametrize(
@@ -546,7 +546,7 @@ def test_a_job_whose_note_cannot_be_signed_stays_and_what_is_no_job_leaves_all_t
     assert worker.queue.timeouts["a"] >= 60
     assert [told["message_id"] for told in buried(worker)] == ["b"]
     assert "mac" not in buried(worker)[0]
-    assert ("burial_failed", "a") in worker.events.told
+    assert ("dead_letter_failed", "a") in worker.events.told
 
 
 def test_a_note_that_cannot_be_judged_waits_for_the_store_and_keeps_nobody_else_waiting() -> None:

@@ -20,8 +20,8 @@ class WholeEvents(RecordedBatchEvents):
     def rejected_unread(self, message: Message, job: Job | None, rejected: Rejected) -> None:
         self.told.append(("rejected_unread", (message.message_id, job and job.job_id, rejected)))
 
-    def burial_failed(self, message: Message, error: Exception) -> None:
-        self.told.append(("burial_failed", (message.message_id, str(error))))
+    def dead_letter_failed(self, message: Message, error: Exception) -> None:
+        self.told.append(("dead_letter_failed", (message.message_id, str(error))))
 
     def crashed(self, message: Message, error: Exception) -> None:
         self.told.append(("crashed", (message.message_id, str(error))))
@@ -54,7 +54,7 @@ def test_a_burial_that_fails_is_told_with_its_error_and_comes_back_after_its_bac
     told = watched(worker)
     worker.queue.burying_fails = True
     assert worker.handle(record("a", "not json", receives=3)) == ["a"]
-    assert told[-1] == ("burial_failed", ("a", "told to fail"))
+    assert told[-1] == ("dead_letter_failed", ("a", "told to fail"))
     assert worker.queue.timeouts == {"a": 20}
 
 

@@ -6,8 +6,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter
 from adapters.sqs.groups import group_of, is_group, kept_group
-from adapters.sqs.letters import Letter
 from adapters.sqs.message import Message
 from adapters.sqs.redrive import send_back
 from domain.job import Job
@@ -60,5 +60,5 @@ def test_a_message_keeps_its_group_in_another_queue(url: str, group: str | None,
     client = boto3.client("sqs", region_name="us-east-1", aws_access_key_id="t", aws_secret_access_key="t")
     with Stubber(client) as stub:
         stub.add_response("send_message", {"MessageId": "m2"}, {"QueueUrl": url, "MessageBody": "{}", **options})
-        assert send_back(client, url, Letter(message(group), {}, {}), NOTES) == "m2"
+        assert send_back(client, url, ReceivedDeadLetter(message(group), {}, {}), NOTES) == "m2"
     assert kept_group(message(group), url).get("MessageGroupId") == options.get("MessageGroupId")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.sqs.dead_letter import MAX_BYTES, dead_letter
+from adapters.sqs.dead_letter import MAX_BYTES, make_dead_letter
 from adapters.sqs.job_size import MAX_JOB_BYTES, check_job_size
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE, MAX_NOTE_BYTES
@@ -25,7 +25,7 @@ def test_to_the_byte_of_utf_8(filling: str) -> None:
 def test_beside_the_largest_job_the_longest_note_has_room_and_not_a_byte_more() -> None:
     def note(body_bytes: int, receives: int) -> str:
         message = Message("1" * 100, "handle", "x" * body_bytes, "arn:aws:sqs:us-east-1:000000000000:jobs", receives)
-        letter = dead_letter(message, Rejected("r" * 100, "d" * 300, "e" * 100, 5), "q" * 100, "o" * 64, NOTES)
+        letter = make_dead_letter(message, Rejected("r" * 100, "d" * 300, "e" * 100, 5), "q" * 100, "o" * 64, NOTES)
         return str(letter.attributes[ATTRIBUTE]["StringValue"])
 
     shorter = len(note(MAX_JOB_BYTES, 1))

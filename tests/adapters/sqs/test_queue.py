@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from adapters.sqs.dead_letter import DeadLetter, dead_letter
+from adapters.sqs.dead_letter import DeadLetter, make_dead_letter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue import SqsQueue
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ARN = "arn:aws:sqs:eu-central-1:210987654321:jobs"
 DEAD = "https://sqs.eu-central-1.amazonaws.com/210987654321/dead"
 MESSAGE = Message("m1", "h1", '{"secret":1}', ARN)
-LETTER = dead_letter(MESSAGE, Rejected("stale"), "r1")
+LETTER = make_dead_letter(MESSAGE, Rejected("stale"), "r1")
 
 
 def client(**options: Any) -> "SQSClient":
@@ -122,7 +122,7 @@ def test_a_dead_letter_arrives_with_its_body_and_attributes() -> None:
     }
     with in_process():
         url = create("dead")
-        SqsQueue(from_environment, url).bury(DeadLetter(MESSAGE, attributes))
+        SqsQueue(from_environment, url).dead_letter(DeadLetter(MESSAGE, attributes))
         [letter] = receive(url)
     assert (letter["Body"], letter["MessageAttributes"]) == (MESSAGE.body, attributes)
 
@@ -131,7 +131,7 @@ def test_a_letter_that_has_room_for_nothing_but_its_body_is_sent_without_attribu
     body = "x" * 1_048_576
     with stubbed() as (queue, stub):
         stub.add_response("send_message", {"MessageId": "m2"}, {"QueueUrl": DEAD, "MessageBody": body})
-        queue.bury(dead_letter(Message("m1", "h1", body, ARN), Rejected("stale"), "r1"))
+        queue.dead_letter(make_dead_letter(Message("m1", "h1", body, ARN), Rejected("stale"), "r1"))
 
 
 @pytest.mark.parametrize("group", ["g1", None])
@@ -140,12 +140,12 @@ def test_a_standard_dead_letter_queue_is_sent_the_group_if_there_is_one_and_no_d
     arn: str, group: str | None
 ) -> None:
     message = Message("m1", "h1", "{}", arn, group_id=group)
-    letter = dead_letter(message, Rejected("stale"), "r1")
+    letter = make_dead_letter(message, Rejected("stale"), "r1")
     with stubbed() as (queue, stub):
         expected = {"QueueUrl": DEAD, "MessageBody": "{}", "MessageAttributes": letter.attributes}
         expected |= {"MessageGroupId": group} if group else {}
         stub.add_response("send_message", {"MessageId": "m2"}, expected)
-        queue.bury(letter)
+        queue.dead_letter(letter)
 
 
 def test_a_fifo_dead_letter_keeps_its_group_and_arrives_once_however_often_it_is_sent() -> None:
@@ -153,8 +153,8 @@ def test_a_fifo_dead_letter_keeps_its_group_and_arrives_once_however_often_it_is
     with emulated():
         url = create("dead.fifo")
         queue = SqsQueue(from_environment, url)
-        queue.bury(dead_letter(message, Rejected("stale"), "r1"))
-        queue.bury(dead_letter(message, Rejected("stale"), "r2"))
+        queue.dead_letter(make_dead_letter(message, Rejected("stale"), "r1"))
+        queue.dead_letter(make_dead_letter(message, Rejected("stale"), "r2"))
         [letter] = receive(url)
     assert letter["Attributes"]["MessageGroupId"] == "g1"
     assert letter["Attributes"]["MessageDeduplicationId"] == "m1"
@@ -165,7 +165,7 @@ def test_equal_bodies_are_letters_of_their_own_and_without_a_group_wait_for_nobo
         url = create("dead.fifo")
         queue = SqsQueue(from_environment, url)
         for message_id in ("m1", "m2"):
-            queue.bury(dead_letter(Message(message_id, "h", "{}", ARN), Rejected("stale"), "r1"))
+            queue.dead_letter(make_dead_letter(Message(message_id, "h", "{}", ARN), Rejected("stale"), "r1"))
         assert {letter["Attributes"]["MessageGroupId"] for letter in receive(url)} == {"m1", "m2"}
 
 
@@ -180,12 +180,12 @@ def test_a_fifo_dead_letter_queue_is_sent_a_group_and_a_deduplication_id(group: 
             "MessageDeduplicationId": "m1",
         }
         stub.add_response("send_message", {"MessageId": "m2"}, expected)
-        queue.bury(letter)
+        queue.dead_letter(letter)
 
 
 def test_without_a_dead_letter_queue_nothing_can_be_buried() -> None:
     with pytest.raises(QueueUnavailableError, match=r"^DEAD_LETTER_QUEUE_URL is not set$"):
-        SqsQueue(never, None).bury(LETTER)
+        SqsQueue(never, None).dead_letter(LETTER)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InvalidMessageContents", "RequestThrottled"])
@@ -193,14 +193,14 @@ def test_a_burial_that_sqs_refuses_is_an_error_that_names_the_reason_and_no_cont
     with stubbed() as (queue, stub):
         stub.add_client_error("send_message", code, "secret")
         with pytest.raises(QueueUnavailableError) as failed:
-            queue.bury(LETTER)
+            queue.dead_letter(LETTER)
     assert str(failed.value) == f"SQS SendMessage: {code}"
     assert failed.value.__cause__ is not None
 
 
 def test_a_dead_letter_queue_that_is_not_there_is_an_error() -> None:
     with in_process(), pytest.raises(QueueUnavailableError, match=r"^SQS SendMessage: .*NonExistentQueue$"):
-        SqsQueue(from_environment, "https://sqs.us-east-1.amazonaws.com/1/dead").bury(LETTER)
+        SqsQueue(from_environment, "https://sqs.us-east-1.amazonaws.com/1/dead").dead_letter(LETTER)
 
 
 BROKEN = {
@@ -215,7 +215,7 @@ BROKEN = {
 @pytest.mark.parametrize(("error", "make_client"), BROKEN.items())
 def test_a_burial_that_never_reaches_sqs_is_an_error(error: str, make_client: "Callable[[], SQSClient]") -> None:
     with pytest.raises(QueueUnavailableError, match=rf"^SQS SendMessage: {error}$"):
-        SqsQueue(make_client, DEAD).bury(LETTER)
+        SqsQueue(make_client, DEAD).dead_letter(LETTER)
 
 
 # Settling.
@@ -344,7 +344,7 @@ def test_one_client_is_made_and_kept() -> None:
     queue = SqsQueue(make_client, DEAD)
     assert (len(queue.delete([MESSAGE] * 11)), len(visibility(queue)([MESSAGE]))) == (11, 1)
     with pytest.raises(QueueUnavailableError):
-        queue.bury(LETTER)
+        queue.dead_letter(LETTER)
     assert len(made) == 1
 
 

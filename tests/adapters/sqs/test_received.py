@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from adapters.sqs.dead_letter import dead_letter
+from adapters.sqs.dead_letter import make_dead_letter
 from adapters.sqs.message import Message, read_event
 from adapters.sqs.received import lambda_event
 from domain.outcome import Rejected
@@ -68,7 +68,7 @@ def test_an_event_is_json_as_lambdas_is(received: "MessageTypeDef") -> None:
 
 def test_a_dead_letter_has_the_attributes_that_the_message_was_sent_with(received: "MessageTypeDef") -> None:
     [message] = read_event(lambda_event([received], ARN))
-    letter = dead_letter(message, Rejected("stale"), "r1")
+    letter = make_dead_letter(message, Rejected("stale"), "r1")
     assert {name: value for name, value in letter.attributes.items() if name != "onejob"} == ATTRIBUTES
 
 

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from adapters.sqs.letters import Letter, read_letter
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter, read_dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE, Notes, claimed
 from adapters.sqs.redrive import attributes_of
@@ -17,14 +17,14 @@ FIRST = SENT_BACK - timedelta(days=40)
 REASON = {"reason": "broken", "message_id": "m1"}
 
 
-def letter(facts: dict[str, Any] | None, body: str = "{}", notes: Notes = NOTES) -> Letter:
+def letter(facts: dict[str, Any] | None, body: str = "{}", notes: Notes = NOTES) -> ReceivedDeadLetter:
     """Buried a day ago, with these facts; None: SQS moved it by itself."""
     attributes: dict[str, Any] = {"trace": {"DataType": "String", "StringValue": "t"}}
     if facts is not None:
         text = json.dumps(notes.signed(facts, body))
         attributes[ATTRIBUTE] = {"DataType": "String", "StringValue": text}
     message = Message("m2", "handle", body, ARN, sent_at=BURIED, attributes=received(attributes))
-    return read_letter(message, attributes, NOTES)
+    return read_dead_letter(message, attributes, NOTES)
 
 
 def received(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.sqs.dead_letter import MAX_ATTRIBUTES, MAX_BYTES
-from adapters.sqs.letters import Letter, read_letter
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter, read_dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.notes import ATTRIBUTE
 from adapters.sqs.redrive import attributes_of
@@ -28,16 +28,16 @@ def text(value: str, data_type: str = "String") -> dict[str, Any]:
     return {"DataType": data_type, "StringValue": value}
 
 
-def letter(body: str, attributes: dict[str, dict[str, Any]] | None = None) -> Letter:
+def letter(body: str, attributes: dict[str, dict[str, Any]] | None = None) -> ReceivedDeadLetter:
     given = attributes or {}
     received = {
         name: {"dataType": one["DataType"], "stringValue": one.get("StringValue")} for name, one in given.items()
     }
     message = Message("message-1", "handle", body, ARN, sent_at=SENT, attributes=received)
-    return read_letter(message, given, NOTES)
+    return read_dead_letter(message, given, NOTES)
 
 
-def size(made: Letter, attributes: dict[str, Any]) -> int:
+def size(made: ReceivedDeadLetter, attributes: dict[str, Any]) -> int:
     sizes = (
         len(name.encode()) + len(one["DataType"].encode()) + len(one.get("BinaryValue") or one["StringValue"].encode())
         for name, one in attributes.items()

@@ -185,8 +185,8 @@ class HeldQueue:
         self._queue = queue
         self._heartbeat = heartbeat
 
-    def bury(self, letter: DeadLetter) -> None:
-        self._queue.bury(letter)
+    def dead_letter(self, letter: DeadLetter) -> None:
+        self._queue.dead_letter(letter)
 
     def delete(self, messages: Sequence[Message]) -> list[str]:
         return self._queue.delete(messages)

@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from adapters.sqs.dead_letter import dead_letter
+from adapters.sqs.dead_letter import make_dead_letter
 from adapters.sqs.message import Message
 from adapters.sqs.polling.visibility_heartbeat import HeldQueue, VisibilityHeartbeat
 from domain.outcome import Rejected
@@ -201,7 +201,7 @@ def test_a_message_that_is_given_a_visibility_is_let_go_first() -> None:
     queue = HeldQueue(inner, bench.heartbeat)
     assert queue.set_visibility([(held, 7)]) == []
     assert queue.delete([other]) == []
-    queue.bury(dead_letter(other, Rejected("stale"), "r"))
+    queue.dead_letter(make_dead_letter(other, Rejected("stale"), "r"))
     assert (inner.timeouts, inner.deleted, len(inner.letters)) == ({"m1": 7}, ["m2"], 1)
     bench.beats_after(10)
     assert bench.asked == [[("m2", 30)]]

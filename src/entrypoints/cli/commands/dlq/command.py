@@ -68,14 +68,14 @@ def list_(
     Exit status: 0 listed, also if there are none; 1 AWS refused; 2 unusable
     arguments or settings; 130 interrupted; 143 terminated.
     """
-    from entrypoints.cli.commands.dlq.list import ListOptions, list_letters
-    from entrypoints.cli.commands.dlq.wanted import LetterOptions
+    from entrypoints.cli.commands.dlq.list import ListOptions, list_dead_letters
+    from entrypoints.cli.commands.dlq.wanted import DeadLetterOptions
     from entrypoints.cli.exit import ended
     from entrypoints.cli.records import RecordsOptions
 
     options = ListOptions(
         url=dead_letter_url,
-        letters=LetterOptions(
+        letters=DeadLetterOptions(
             job_ids=tuple(job_id or ()),
             operation=operation,
             name=name,
@@ -90,7 +90,7 @@ def list_(
         ),
     )
     with ended("dlq list", dead_letter_url):
-        raise typer.Exit(list_letters(options))
+        raise typer.Exit(list_dead_letters(options))
 
 
 @dlq.command()
@@ -151,14 +151,14 @@ def redrive(
     """
     from entrypoints.cli.commands.dlq.redrive import RedriveOptions
     from entrypoints.cli.commands.dlq.redrive import redrive as run
-    from entrypoints.cli.commands.dlq.wanted import LetterOptions
+    from entrypoints.cli.commands.dlq.wanted import DeadLetterOptions
     from entrypoints.cli.exit import ended
     from entrypoints.cli.records import RecordsOptions
 
     options = RedriveOptions(
         url=dead_letter_url,
         queue_url=queue_url,
-        letters=LetterOptions(
+        letters=DeadLetterOptions(
             job_ids=tuple(job_id or ()),
             operation=operation,
             name=name,

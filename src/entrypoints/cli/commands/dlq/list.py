@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.sqs.letters import HOLD_SECONDS, Letter, LetterBox
+from adapters.sqs.dead_letter_queue import HOLD_SECONDS, DeadLetterQueue, ReceivedDeadLetter
 from adapters.sqs.notes import UNSIGNED, Notes
 from adapters.system import SystemClock
 from domain.errors import StoreUnavailableError, UnusableStoreError
 from domain.job import Job
-from entrypoints.cli.commands.dlq.wanted import BY_SQS, LONGEST_CLAIM, LetterOptions, Wanted, claims, counted
+from entrypoints.cli.commands.dlq.wanted import BY_SQS, LONGEST_CLAIM, DeadLetterOptions, Wanted, claims, counted
 from entrypoints.cli.exit import checked_namespace, checked_url
 from entrypoints.cli.options import DEFAULT_NAMESPACE
 from entrypoints.cli.output import say
@@ -31,7 +31,7 @@ class ListOptions:
     """What the command line asks for."""
 
     url: str
-    letters: LetterOptions
+    letters: DeadLetterOptions
     limit: int
     as_json: bool
     show_payload: bool
@@ -43,7 +43,7 @@ def reason_of(row: dict[str, Any]) -> str:
     return row["reason"] or claims((row["claim"] or {}).get("reason")) or BY_SQS
 
 
-def claim_of(letter: Letter) -> dict[str, Any] | None:
+def claim_of(letter: ReceivedDeadLetter) -> dict[str, Any] | None:
     """What the message says of itself where no worker is known to have written it: for people, and for nothing else."""
     told = {
         name: value[:LONGEST_CLAIM] if isinstance(value, str) else value
@@ -53,7 +53,7 @@ def claim_of(letter: Letter) -> dict[str, Any] | None:
     return told or None
 
 
-def list_letters(options: ListOptions) -> int:
+def list_dead_letters(options: ListOptions) -> int:
     """Print them, put them back, and answer the exit status."""
     namespace = checked_namespace(options.records.namespace or DEFAULT_NAMESPACE)
     wanted = Wanted.of(options.letters, namespace)
@@ -62,11 +62,11 @@ def list_letters(options: ListOptions) -> int:
     warn_of_own_redrive(attributes)
     warn_of_held(attributes)
     with _notes(options.records) as notes:
-        box = LetterBox(client, options.url, attributes["QueueArn"], notes)
+        box = DeadLetterQueue(client, options.url, attributes["QueueArn"], notes)
         return _list(box, wanted, options, attributes)
 
 
-def _list(box: LetterBox, wanted: Wanted, options: ListOptions, attributes: dict[str, str]) -> int:
+def _list(box: DeadLetterQueue, wanted: Wanted, options: ListOptions, attributes: dict[str, str]) -> int:
     now = SystemClock().now()
     rows: list[dict[str, Any]] = []
     shown, is_cut = 0, False
@@ -113,7 +113,7 @@ def _notes(options: RecordsOptions) -> Iterator[Notes]:
         yield notes
 
 
-def as_row(letter: Letter, job: Job | None, now: datetime, *, show_payload: bool) -> dict[str, Any]:
+def as_row(letter: ReceivedDeadLetter, job: Job | None, now: datetime, *, show_payload: bool) -> dict[str, Any]:
     """For scripts, in a fixed order; without a job, `job_id` is null."""
     return {
         "job_id": job.job_id if job else None,
@@ -162,7 +162,7 @@ def warn_of_held(attributes: dict[str, str]) -> None:
         )
 
 
-def put_back(box: LetterBox) -> None:
+def put_back(box: DeadLetterQueue) -> None:
     """Say so where it takes a while."""
     if failed := box.put_back():
         say(f"{failed} letters could not be put back: others see them again within {HOLD_SECONDS} s")

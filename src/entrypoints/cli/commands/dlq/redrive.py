@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from adapters.sqs.dead_letter_queue import DeadLetterQueue, ReceivedDeadLetter
 from adapters.sqs.groups import is_fifo
-from adapters.sqs.letters import Letter, LetterBox
 from adapters.sqs.ports import QueueUnavailableError
 from adapters.sqs.queue_url import is_same_queue
 from adapters.sqs.redrive import send_back, source_urls
@@ -29,7 +29,7 @@ from entrypoints.cli.commands.dlq.list import (
     warn_of_own_redrive,
     whose,
 )
-from entrypoints.cli.commands.dlq.wanted import LetterOptions, Wanted, counted, plural
+from entrypoints.cli.commands.dlq.wanted import DeadLetterOptions, Wanted, counted, plural
 from entrypoints.cli.errors import NothingDoneError, UnusableOptionError
 from entrypoints.cli.exit import EXIT_PROBLEM, checked_url
 from entrypoints.cli.progress import Ticker
@@ -58,7 +58,7 @@ class RedriveOptions:
 
     url: str
     queue_url: str | None
-    letters: LetterOptions
+    letters: DeadLetterOptions
     everything: bool
     force: bool
     dry_run: bool
@@ -75,7 +75,7 @@ class Redriver:
     """
 
     options: RedriveOptions
-    box: LetterBox
+    box: DeadLetterQueue
     sender: "SQSClient"
     target: str
     records: Records
@@ -86,7 +86,7 @@ class Redriver:
     jobs: dict[JobKey, Verdict] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def take(self, letter: Letter, job: Job | None) -> dict[str, Any]:
+    def take(self, letter: ReceivedDeadLetter, job: Job | None) -> dict[str, Any]:
         """What became of it. Raises `QueueUnavailableError`, `StoreUnavailableError`: then it is where it was."""
         record = None if job is None else self.records.admin.look(job.key)
         decision = self._decide(letter, job, record)
@@ -116,7 +116,7 @@ class Redriver:
             "explanation": note or MEANING[decision.verdict],
         }
 
-    def _send(self, decision: Decision, letter: Letter, record: Record | None) -> Decision:
+    def _send(self, decision: Decision, letter: ReceivedDeadLetter, record: Record | None) -> Decision:
         """Send it and delete it; another decision, and the letter stays, where SQS dropped what was sent."""
         epoch = record.epoch if record else 1
         sent_id = send_back(
@@ -142,7 +142,7 @@ class Redriver:
         sending = isinstance(cause, ClientError) and cause.operation_name == "SendMessage"
         return self.target if sending else self.options.url
 
-    def _decide(self, letter: Letter, job: Job | None, record: Record | None) -> Decision:
+    def _decide(self, letter: ReceivedDeadLetter, job: Job | None, record: Record | None) -> Decision:
         if letter.source_message_id in self.sent_ids or letter.message.message_id in self.sent_ids:
             return Decision(Verdict.CAME_BACK, send=False)
         now, retention = self.records.clock.now(), self.records.settings.retention
@@ -163,7 +163,7 @@ class Redriver:
             return f"left: {error}"
         return ""
 
-    def _forget(self, record: Record, letter: Letter) -> tuple[Record, str]:
+    def _forget(self, record: Record, letter: ReceivedDeadLetter) -> tuple[Record, str]:
         """The record as it then is, and why it was not forgotten, if so."""
         self.who = self.who or self.records.who()
         now, told = self.records.clock.now(), {"message_id": letter.message.message_id}
@@ -189,7 +189,7 @@ def redrive(options: RedriveOptions) -> int:
     warn_of_held(attributes)
     target = _target(client, options)
     with open_records(options.records) as records:
-        box = LetterBox(client, options.url, attributes["QueueArn"], records.notes)
+        box = DeadLetterQueue(client, options.url, attributes["QueueArn"], records.notes)
         redriver = Redriver(options, box, aws.sqs_of(options.url, "--dead-letter-url", tries=1), target, records)
         return _run(redriver, Wanted.of(options.letters, records.settings.namespace))
 

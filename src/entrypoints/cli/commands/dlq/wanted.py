@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from adapters.sqs.letters import Letter
+from adapters.sqs.dead_letter_queue import ReceivedDeadLetter
 from domain.identity import JobKey, clean_id, clean_name, job_key
 from domain.job import Job
 from domain.job_factory import JobFactory
@@ -19,7 +19,7 @@ LONGEST_CLAIM = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterOptions:
+class DeadLetterOptions:
     """What the command line says of the letters. Nothing said: all of them."""
 
     job_ids: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Wanted:
     unnamed: int = 0
 
     @classmethod
-    def of(cls, options: LetterOptions, namespace: str) -> "Wanted":
+    def of(cls, options: DeadLetterOptions, namespace: str) -> "Wanted":
         """Raises `UnusableOptionError`, `InvalidJobError`."""
         operations, default, operation = _operations(options)
         tenant = None if options.tenant is None else clean_id(options.tenant, "tenant")
@@ -57,7 +57,7 @@ class Wanted:
     def is_everything(self) -> bool:
         return not (self.keys or self.operation or self.tenant or self.reasons)
 
-    def has(self, letter: Letter, job: Job | None) -> bool:
+    def has(self, letter: ReceivedDeadLetter, job: Job | None) -> bool:
         if self.reasons and label(letter) not in self.reasons:
             return False
         if self._is_meant(job):
@@ -84,7 +84,7 @@ class Wanted:
         return by_operation and (self.tenant is None or (job is not None and job.tenant == self.tenant))
 
 
-def _operations(options: LetterOptions) -> tuple[Operations, str, str | None]:
+def _operations(options: DeadLetterOptions) -> tuple[Operations, str, str | None]:
     """The operations, the one of letters that name none, and the one that is asked for."""
     registered = registered_operations()
     operation, name = options.operation, options.name
@@ -96,7 +96,7 @@ def _operations(options: LetterOptions) -> tuple[Operations, str, str | None]:
     return registered, name or DEFAULT_OPERATION, None if operation is None else clean_name(operation, "operation")
 
 
-def label(letter: Letter) -> str:
+def label(letter: ReceivedDeadLetter) -> str:
     """The reason as it is shown and picked: the worker's, or what the message claims, or that SQS moved it."""
     return letter.reason or claims(letter.claimed_reason) or BY_SQS
 

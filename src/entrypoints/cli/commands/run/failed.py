@@ -6,7 +6,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from adapters.files.lines import JobLines
-from adapters.files.runner import Told
+from adapters.files.runner import LineResult
 from entrypoints.cli.commands.run.options import RunOptions
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.private_files import Replacement
@@ -30,7 +30,7 @@ class FailedLines:
         except OSError as error:
             raise UnusableOptionError(f"--failed {options.failed}: {error.strerror}") from error
 
-    def write(self, told: Told) -> None:
+    def write(self, told: LineResult) -> None:
         """Raises `OSError`."""
         raw = told.line.raw
         if not raw:

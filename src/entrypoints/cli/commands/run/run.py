@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapters.files.lines import JobLines, UnreadableFileError, open_jobs
-from adapters.files.runner import JobFileRunner, Told
+from adapters.files.runner import JobFileRunner, LineResult
 from adapters.files.traces import LastTraces
 from adapters.forks import handling
 from adapters.sqs.envelope import unwrap_line
@@ -113,7 +113,7 @@ class Run:
         done = self.tally.counts["executed"] + self.tally.counts["skipped"] == self.tally.lines
         return done and not self.runner.stopped and self.runner.unreadable is None and self.trouble is None
 
-    def _take(self, told: Told) -> None:
+    def _take(self, told: LineResult) -> None:
         self.tally.add(told)
         if told.is_final and not isinstance(told.outcome, Executed | Skipped):
             self._keep_failed(lambda: self.failed.write(told))

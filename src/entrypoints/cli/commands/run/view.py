@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from adapters.files.runner import Told
+from adapters.files.runner import LineResult
 from domain.errors import text_of
 from domain.outcome import Deferred, Executed, Failed, Failure, Rejected, Skipped
 from entrypoints.cli.output import printable, say, spinner, write
@@ -35,7 +35,7 @@ class Tally:
         self.reasons: Counter[str] = Counter()
         self._began = time.monotonic()
 
-    def add(self, told: Told) -> None:
+    def add(self, told: LineResult) -> None:
         """Count a line that is done with."""
         if told.is_final:
             self.counts[word(told)] += 1
@@ -68,7 +68,7 @@ class Tally:
 class View(Protocol):
     """What a run is shown on."""
 
-    def told(self, told: Told) -> None:
+    def told(self, told: LineResult) -> None:
         """Something happened to a line."""
         ...
 
@@ -89,7 +89,7 @@ class View(Protocol):
         ...
 
 
-def word(told: Told) -> str:
+def word(told: LineResult) -> str:
     """What became of it, in one word."""
     match told.outcome:
         case Executed():
@@ -104,7 +104,7 @@ def word(told: Told) -> str:
             return "failed" if told.is_final else "again"
 
 
-def explained(told: Told, *, error_messages: bool) -> str:
+def explained(told: LineResult, *, error_messages: bool) -> str:
     """What became of it, and why."""
     outcome = told.outcome
     match outcome:
@@ -125,7 +125,7 @@ def explained(told: Told, *, error_messages: bool) -> str:
             return "not run"
 
 
-def _place(told: Told, *, error_messages: bool) -> str:
+def _place(told: LineResult, *, error_messages: bool) -> str:
     if told.error is None:
         return ""
     frames = extract_tb(told.error.__traceback__, limit=-1)
@@ -133,13 +133,13 @@ def _place(told: Told, *, error_messages: bool) -> str:
     return f"{place}: {text_of(told.error)}" if error_messages else place
 
 
-def line_of(told: Told, *, error_messages: bool) -> str:
+def line_of(told: LineResult, *, error_messages: bool) -> str:
     """One line for people."""
     job = "" if told.job_id is None else f"  {told.job_id}"
     return printable(f"line {told.line.number}{job}  {explained(told, error_messages=error_messages)}")
 
 
-def is_worth_a_line(told: Told) -> bool:
+def is_worth_a_line(told: LineResult) -> bool:
     """Whatever did not simply execute."""
     return not isinstance(told.outcome, Executed) or told.outcome.answer.omitted is not None
 
@@ -151,7 +151,7 @@ class JsonView:
         self._error_messages = error_messages
         self._output, sys.stdout = sys.stdout, sys.stderr
 
-    def told(self, told: Told) -> None:
+    def told(self, told: LineResult) -> None:
         if is_worth_a_line(told):
             why = explained(told, error_messages=self._error_messages)
             self._print(line=told.line.number, job_id=told.job_id, outcome=word(told), explanation=why)
@@ -180,7 +180,7 @@ class PlainView:
         self._error_messages = error_messages
         self._next = EVERY_SECONDS
 
-    def told(self, told: Told) -> None:
+    def told(self, told: LineResult) -> None:
         if is_worth_a_line(told):
             write(sys.stdout, f"{line_of(told, error_messages=self._error_messages)}\n")
         self.idle()
@@ -224,7 +224,7 @@ class BarView:
         self._bar = self._progress.add_task("", total=size, lines=0, rate=0.0)
         self._progress.start()
 
-    def told(self, told: Told) -> None:
+    def told(self, told: LineResult) -> None:
         self._position = max(self._position, told.line.position)
         if is_worth_a_line(told):
             text = line_of(told, error_messages=self._error_messages)

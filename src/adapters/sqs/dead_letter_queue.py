@@ -34,7 +34,7 @@ BATCH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class ReceivedDeadLetter:
     """A dead letter that is held. `attributes` are as SendMessage takes them.
 
     `note` has the facts that a worker or a redrive wrote; `claim` those of a note that neither is known to have
@@ -95,7 +95,7 @@ class Letter:
 
 
 @dataclass(slots=True)
-class LetterBox:
+class DeadLetterQueue:
     """One dead-letter queue. Raises `QueueUnavailableError`, and `StoreUnavailableError` where the secret of `notes`
     cannot be had. `held` maps the ids of letters to receipt handles.
     """
@@ -107,7 +107,7 @@ class LetterBox:
     held: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def letters(self) -> Iterator[Letter]:
+    def letters(self) -> Iterator[ReceivedDeadLetter]:
         """Each letter once, held from then on, until none is visible any more."""
         without_news = 0
         while received := self._receive():
@@ -120,7 +120,7 @@ class LetterBox:
             if not new:
                 continue
             for message, raw in zip(read_event(lambda_event(new, self.arn)), new, strict=True):
-                yield read_letter(message, dict(raw.get("MessageAttributes", {})), self.notes)
+                yield read_dead_letter(message, dict(raw.get("MessageAttributes", {})), self.notes)
 
     def _receive(self) -> list[Any]:
         with _translated("ReceiveMessage"):
@@ -135,7 +135,7 @@ class LetterBox:
             )
         return list(answer.get("Messages", ()))
 
-    def delete(self, letter: Letter) -> None:
+    def delete(self, letter: ReceivedDeadLetter) -> None:
         """It was sent on."""
         handle = self.held[letter.message.message_id]
         with _translated("DeleteMessage"):
@@ -162,10 +162,10 @@ class LetterBox:
         return failed
 
 
-def read_letter(message: Message, attributes: dict[str, Any], notes: Notes) -> Letter:
+def read_dead_letter(message: Message, attributes: dict[str, Any], notes: Notes) -> ReceivedDeadLetter:
     """The letter, with its note told from a claim. Raises `StoreUnavailableError`."""
     note = notes.of(message)
-    return Letter(message, attributes, note, {} if note else claimed(message))
+    return ReceivedDeadLetter(message, attributes, note, {} if note else claimed(message))
 
 
 def _text(facts: dict[str, Any], name: str) -> str | None:
