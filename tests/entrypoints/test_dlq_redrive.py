@@ -258,7 +258,7 @@ def test_ctrl_c_puts_back_what_is_not_sent(world: World, monkeypatch: pytest.Mon
 KILLED = """
 import os, signal
 from adapters.sqs import dead_letter_queue
-letters.HOLD_SECONDS, letters.LOOK_SECONDS = 1, 0
+dead_letter_queue.HOLD_SECONDS, dead_letter_queue.LOOK_SECONDS = 1, 0
 dead_letter_queue.DeadLetterQueue.delete = lambda self, letter: os.kill(os.getpid(), signal.SIGKILL)
 from entrypoints.cli.app import app
 app(["dlq", "redrive", "--all"])
@@ -362,7 +362,7 @@ TERMINATED = """
 import os, signal
 from adapters.sqs import dead_letter_queue
 from entrypoints.cli import app
-letters.LOOK_SECONDS = 0
+dead_letter_queue.LOOK_SECONDS = 0
 original = dead_letter_queue.DeadLetterQueue.letters
 def terminated(self):
     yield next(original(self))

@@ -88,7 +88,7 @@ class SimulatedDeadLetters:
 
 @dataclass(slots=True)
 class OperatorSqs:
-    """The part of boto3's client that `DeadLetterQueue` and `send_back` use. `fails` is asked before and after each request:
+    """What `DeadLetterQueue` and `send_back` use of boto3. `fails` is asked before and after each request:
     what it says the second time is that the request has landed, and its answer is lost.
     """
 
