@@ -178,7 +178,7 @@ BUGS: Final = (
     Bug("nobody renews once the operation has returned", SERVICE, "                return self._held(run, operation, lease, count, last_error)\n        except", "                pass\n            return self._held(run, operation, lease, count, last_error)\n        except"),
     Bug("a helper's refused thread is taken for one", PERIODIC, "        except ThreadRefusedError:\n            return\n", "        except ThreadRefusedError:\n            self._servers.append(server)\n            server.running = type(\"_\", (), {\"is_alive\": lambda self: True})()\n            return\n"),
     Bug("a poll worker runs beside others what a worker died with", POLL_WORKER, "is_alone=lane.is_alone or self.pool.size == 1", "is_alone=True"),
-    Bug("a poll worker receives while a lane waits to run alone", POLL_WORKER, "return 0 if self._waiting else self._staff.most", "return self._staff.most"),
+    Bug("a poll worker receives while a lane waits to run alone", POLL_WORKER, "any(lane.is_alone or lane.waits_until is not None for", "any(lane.is_alone for"),
     Bug("a batch runs beside others what a worker died with", BATCH, "is_alone=len(lanes) == 1, not_alone=[]", "not_alone=[]"),
     Bug("lanes that are to run alone run side by side", BATCH, "lane = beside.not_alone.pop(int(self.jitter() * len(beside.not_alone)))\n            error = self._run_beside([lane], entries, invocation)\n", "waiting, beside.not_alone[:] = list(beside.not_alone), []\n            error = self._run_beside(waiting, entries, invocation)\n"),
     Bug("what has not started is kept when told to stop", POLL_WORKER, "        if is_late:\n            self.batches.give_back([lane.entries for lane in lanes])\n            return\n", "        if is_late:\n            return\n"),

@@ -39,6 +39,10 @@ def test_a_seed_that_failed_by_a_rule_that_was_too_narrow_holds(seed: int) -> No
     assert simulate(plan(seed)).violation is None
 
 
+def test_a_seed_that_found_a_job_beside_one_that_runs_alone_holds() -> None:
+    assert simulate(plan(16551)).violation is None
+
+
 def test_calm_and_hostile_worlds_both_ran(tally: Tally) -> None:
     assert {plan(seed).hostile for seed in range(SEEDS)} == {True, False}
     assert tally.never_met() == []

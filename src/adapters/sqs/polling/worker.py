@@ -212,8 +212,9 @@ class PollWorker:
 
     @property
     def _free(self) -> int:
-        """How many lanes may begin; none while one waits to run alone."""
-        return 0 if self._waiting else self._staff.most - len(self._lanes)
+        """How many lanes may begin; none while one runs alone, or waits to."""
+        is_closed = any(lane.is_alone or lane.waits_until is not None for lane in self._lanes)
+        return 0 if is_closed else self._staff.most - len(self._lanes)
 
     @property
     def _waiting(self) -> list[Lane]:

@@ -74,6 +74,22 @@ def test_it_runs_when_the_others_have_ended_and_nothing_is_received_meanwhile(re
     assert (poller.given_back, poller.held) == ({}, 0)
 
 
+def test_nothing_is_received_while_one_runs_alone() -> None:
+    gate = Beside("suspect")
+    with polling(Poller(gate, concurrency=3)) as poller:
+        poller.behind.died_with("suspect")
+        poller.queue.send(record("s", body("suspect"), receives=2))
+        until(lambda: gate.began == ["suspect"])
+        asked = len(poller.queue.asked)
+        poller.queue.send(record("m", body("late")))
+        moved = poller.worker.moved_at
+        until(lambda: poller.worker.moved_at > moved + timedelta(milliseconds=100))
+        assert (gate.began, len(poller.queue.asked)) == (["suspect"], asked)
+        gate.opened.set()
+        until(lambda: sorted(poller.queue.deleted) == ["m", "s"])
+    assert gate.beside == {"suspect": set(), "late": set()}
+
+
 def test_a_worker_of_one_thread_runs_it_in_its_turn() -> None:
     with polling(Poller(concurrency=1)) as poller:
         poller.behind.died_with("suspect")
