@@ -115,6 +115,9 @@ class Plan:
     pollers: int = 0
     """How many workers poll the queue themselves, each with so many threads as a sandbox has."""
 
+    supervised: bool = False
+    """Whether another worker is started in the place of one that polls and died."""
+
     parsing: int = 0
     """The chance of a process to be killed while it reads a batch."""
 
@@ -169,6 +172,7 @@ _LEAST: Final[dict[str, Any]] = {
     "steps": 0,
     "pollers": 0,
     "parsing": 0,
+    "supervised": False,
     "strangers": 0,
     "stale_reads": 0,
     "deletions": False,
@@ -263,9 +267,11 @@ def _with_killer(planned: Plan) -> Plan:
         jobs=tuple(jobs.values()),
         messages=tuple(messages),
         runner_jobs=(),
-        pollers=chance.choice((0, 1, 1, 2)),
+        pollers=(pollers := chance.choice((0, 1, 2))),
+        supervised=True,
+        invocations=1 if pollers else planned.invocations,
         threads=3,
-        batch_size=5,
+        batch_size=1 if pollers else 5,
         crashes=0,
         suspensions=0,
         strangers=chance.choice((0, 100)),

@@ -1,6 +1,6 @@
 """The real poll worker, with its heartbeats and its deletions, beside the Lambda sandboxes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -64,8 +64,10 @@ class LaneStore(WorkerStore):
 class PollingWorker(BeatingWorker, QueueWorker):
     """What `onejob work` is."""
 
-    def __init__(self, shared: Shared, skew: int, size: int) -> None:
+    def __init__(self, shared: Shared, skew: int, size: int, replaced: Callable[[], None] = lambda: None) -> None:
+        """`replaced` is called when it dies."""
         super().__init__(shared, skew)
+        self.replaced = replaced
         self.cut_off()
         world, clock, jitter = self.world, self.clock, self.world.chance.random
         self.store = LaneStore(
@@ -130,6 +132,7 @@ class PollingWorker(BeatingWorker, QueueWorker):
 
     def died(self) -> None:
         self.shared.look_again()
+        self.replaced()
 
     def _receive(self, number: int, /) -> ReceivedMessages:
         queue, world = self.shared.queue, self.world

@@ -61,9 +61,18 @@ def simulate(plan: Plan, make_backend: MakeBackend = memory_backend) -> Result:
     runner = Runner(shared, plan.skews[-1], plan.runner_jobs)
     if plan.runner_jobs:
         world.spawn(runner, runner.work)
-    for number in range(plan.pollers):
-        poller = PollingWorker(shared, plan.skews[number % len(plan.skews)], plan.threads + 1)
+
+    def start_poller(number: int) -> PollingWorker:
+        def replace() -> None:
+            if plan.supervised:
+                world.at(world.now + 2, partial(start_poller, number))
+
+        poller = PollingWorker(shared, plan.skews[number % len(plan.skews)], plan.threads + 1, replace)
         world.spawn(poller, poller.work)
+        return poller
+
+    for number in range(plan.pollers):
+        poller = start_poller(number)
         if world.chance.random() < STOPPED:
             stop = partial(poller.stop, world.chance.choice((0, 5, 30)))
             world.at(world.chance.randint(5, 200), partial(world.spawn, poller, stop))
