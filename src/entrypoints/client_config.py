@@ -17,7 +17,7 @@ def connections(settings: Settings) -> int:
 def sdk_config(settings: Settings, tries: int = 1) -> "Config":
     """How boto3 talks: short time-outs, a connection for each thread of jobs and of heartbeats, and two to spare.
 
-    It does not check our requests before sending them: code of ours makes each, and a tenth of a job's CPU is saved.
+    Parameters are not validated: onejob makes every request itself, and a tenth of a job's CPU is saved.
     Its name is given, since botocore puts together one of its own anew, twice, for each request: as much again.
     """
     from botocore import __version__

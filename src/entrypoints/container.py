@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from adapters.telemetry import PowertoolsTelemetry
 
 SQS_TRIES: Final = 2
-"""Nothing of ours tries a burial or a deletion again, and what fails comes back by itself."""
+"""SDK attempts. onejob does not retry these calls itself: a failure only causes a redelivery."""
 
 
 def store_parts(settings: Settings, clock: Clock) -> StoreParts:

@@ -9,7 +9,7 @@ from adapters.threads.seam import SYSTEM_THREADS, ThreadRefusedError
 from entrypoints.bounded_server import BoundedRequest, BoundedServer
 
 MOST_CONNECTIONS: Final = 16
-"""So many descriptors and threads the port takes at most, whoever asks: the rest is for the jobs."""
+"""The most connections, and so descriptors and threads, that the port takes. The rest is for the jobs."""
 
 
 @contextmanager

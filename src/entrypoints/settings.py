@@ -128,7 +128,7 @@ def require_encrypted(url: str) -> None:
         if not _is_loopback(host := parts.hostname or ""):
             raise SettingError(
                 f"IDEMPOTENCY_VALKEY_URL: {parts.scheme}:// to {host} sends passwords and answers in the clear, and "
-                f"whoever is on the way may change them: use {parts.scheme}s://, or set "
+                f"anyone between them may change them: use {parts.scheme}s://, or set "
                 "IDEMPOTENCY_VALKEY_ALLOW_INSECURE=true"
             )
         return

@@ -88,7 +88,7 @@ def test_for_people_a_line_each_and_a_sum(queues: Queues) -> None:
     *lines, summary = result.stdout.splitlines()
     assert "fail  queue jobs: maxReceiveCount 5. Mend: set maxReceiveCount to at least 20" in result.stdout
     assert {line.split()[0] for line in lines} == {"ok", "warn", "fail"}
-    assert summary.startswith("1 to mend, ")
+    assert summary.startswith("1 failed, ")
 
 
 def test_a_table_that_forgets_nothing_is_named(queues: Queues) -> None:

@@ -44,7 +44,7 @@ IDLE_SECONDS: Final = 0.2
 """After so long without news, `run` gives None, for a view to catch up."""
 
 ASK_AGAIN: Final = timedelta(seconds=1)
-"""A job that another process holds is asked for so often, and when its lease ends: it may be done earlier."""
+"""Interval between two looks at a job that another process holds. It is looked at when its lease ends, too."""
 
 FIRST_BACKOFF: Final = timedelta(seconds=1)
 LONGEST_BACKOFF: Final = timedelta(seconds=60)

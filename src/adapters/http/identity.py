@@ -1,4 +1,4 @@
-"""Who is calling, as whoever stands in front of the function has established it: the tenant of a request's jobs.
+"""The identity of a caller, as the front of the function established it: the tenant of a request's jobs.
 
     in front                                tenant
     -----------------------------------------------------------------------------------
@@ -20,7 +20,7 @@ from typing import Final
 from adapters.http.problems import NO_IDENTITY, HttpProblemError
 
 ANONYMOUS: Final = "anonymous"
-"""The tenant of whoever calls where that is allowed. A word without a blank: no identity is called so."""
+"""The tenant of anonymous callers, where they are allowed. No identity has this name."""
 
 _PLAIN: Final = re.compile(r"[!-~]+")
 _ROLE: Final = "AROA"

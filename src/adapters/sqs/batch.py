@@ -150,11 +150,11 @@ class SqsBatchProcessor:
         return left
 
     def give_back(self, lanes: Iterable[Sequence[BatchEntry]]) -> None:
-        """What of these lanes has not started will not; others may have it at once. From any thread."""
+        """Return every unstarted message of these lanes to the queue with visibility 0. Thread-safe."""
         self._give_back(lanes, lambda _head: Retry(self.clock.now()))
 
     def put_off(self, lanes: Iterable[Sequence[BatchEntry]]) -> None:
-        """The same for what was to run alone and cannot here: it comes back after the backoff of its first message."""
+        """Return lanes that cannot run alone here; each comes back after its first message's backoff. Thread-safe."""
         self._give_back(lanes, lambda head: self._retry(head, Failed(Failure.NOT_ALONE)))
 
     def _give_back(self, lanes: Iterable[Sequence[BatchEntry]], back: Callable[[Message], Retry]) -> None:

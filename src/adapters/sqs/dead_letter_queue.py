@@ -53,7 +53,7 @@ class ReceivedDeadLetter:
 
     @property
     def claimed_reason(self) -> str | None:
-        """What the message says of it, whoever wrote that."""
+        """The reason in an unsigned note: a claim of its author."""
         return _text(self.claim, "reason")
 
     @property

@@ -17,7 +17,7 @@ from adapters.sqs.message import Message, from_timestamp
 
 ATTRIBUTE: Final = "onejob"
 MAX_NOTE_BYTES: Final = 1000
-"""A longer one is none of ours, and is not parsed."""
+"""onejob writes no longer note, and parses none."""
 
 MAC: Final = "mac"
 MAC_DIGITS: Final = 32
@@ -65,7 +65,7 @@ UNSIGNED: Final = Notes()
 
 
 def claimed(message: Message) -> dict[str, Any]:
-    """The facts of a message's note, whoever wrote it."""
+    """The facts of a message's note, signed or not."""
     try:
         text = message.attributes[ATTRIBUTE]["stringValue"]
         facts = json.loads(text) if len(text) <= MAX_NOTE_BYTES else None

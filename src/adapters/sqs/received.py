@@ -1,4 +1,4 @@
-"""The event that Lambda makes of received messages, for whoever polls a queue itself."""
+"""The event that Lambda makes of received messages, for code that polls a queue itself."""
 
 from base64 import b64encode
 from collections.abc import Iterable

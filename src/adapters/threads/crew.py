@@ -22,7 +22,7 @@ IDLE: Final = 0.45
 """The share below which more threads are of use."""
 
 PATIENCE: Final = timedelta(milliseconds=5)
-"""So often is looked whether they are."""
+"""Poll interval for deciding whether to add threads."""
 
 
 class Load:

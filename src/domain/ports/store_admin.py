@@ -25,7 +25,7 @@ class StoreAdmin(Protocol):
     """
 
     def look(self, key: JobKey) -> Record | None:
-        """The record as it is now: with everything that was written before."""
+        """Return the record, or None. Strongly consistent read."""
         ...
 
     def records(self) -> Iterator[Record]:

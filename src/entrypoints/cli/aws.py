@@ -1,4 +1,4 @@
-"""How operator commands reach AWS, and what an error of it means to whoever typed the command."""
+"""How operator commands reach AWS, and what an error of AWS means for the user."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, overload

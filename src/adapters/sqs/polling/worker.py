@@ -50,7 +50,7 @@ beside long jobs too, and a single receive does not stop the worker for long.
 """
 
 LIVENESS_INTERVAL_SECONDS: Final = 1.0
-"""While no thread is free, or SQS is left alone, the loop shows so often that it lives."""
+"""Interval between two signs of life of the receive loop while it waits."""
 
 GATHERING_SECONDS: Final = 0.01
 """Where a thread is free, so long is waited for others: a request for ten messages costs no more than one for one.

@@ -183,7 +183,7 @@ class FencedDynamoDBPersistenceLayer(DynamoDBPersistenceLayer):
         return answer["Items"], None if last is None else last[self.key_attr]["S"]
 
     def to_record(self, item: dict[str, Any]) -> FencedRecord:
-        """What an item says. Raises `KeyError`, `TypeError` or `ValueError` where nobody of ours wrote it."""
+        """Parse an item. Raises `KeyError`, `TypeError` or `ValueError` for an item of another tool."""
         return self._item_to_data_record(item)
 
     def _write(

@@ -16,7 +16,7 @@ from domain.record import Record, Status
 
 
 def to_record(found: FencedRecord, key: JobKey) -> Record:
-    """Raises what `translate_errors` knows, where nobody of ours wrote it."""
+    """Raises what `translate_errors` knows, for an item of another tool."""
     check(found)
     lease, first_seen, last_seen = found.in_progress_expiry_timestamp, found.first_seen, found.last_seen
     status = Status(found.stored_status)
@@ -41,7 +41,7 @@ def to_record(found: FencedRecord, key: JobKey) -> Record:
 
 @contextmanager
 def translate_errors(what: object) -> Iterator[None]:
-    """Names `what` where it is no record of ours."""
+    """Name `what` where it is no record of onejob."""
     try:
         yield
     except FenceLostError as error:

@@ -168,7 +168,7 @@ def check_owners(path: Path) -> None:
 
 
 def _check_owner(path: Path) -> None:
-    """Whoever owns a file, or what SQLite keeps beside it, decides what is done: also root trusts only its own."""
+    """The owner of a file, and of what SQLite keeps beside it, decides what happens: root too trusts only its own."""
     with suppress(FileNotFoundError):
         owner = path.stat().st_uid
         if owner != os.geteuid():

@@ -19,7 +19,7 @@ from domain.ports.store_admin import Purged
 from domain.record import Record, record_changed, refusal_to_forget
 
 PAGE: Final = 1000
-"""So many places of the server's table are looked into at a time; whoever else asks it waits so long."""
+"""Slots of the server's table that one SCAN reads. Other clients wait while it does."""
 
 _FEW: Final = 100
 """Records that are read in one round trip: each may bring an answer of a megabyte."""
@@ -99,7 +99,7 @@ class ValkeyStoreAdmin:
         return len(judged) - judged.count(-1), judged.count(1)
 
     def _read(self, keys: Sequence[JobKey]) -> list[Record]:
-        """In one round trip; without what has gone meanwhile, and what nobody of ours wrote."""
+        """In one round trip; without what has gone meanwhile, and without values of other tools."""
 
         def send() -> list[Any]:
             pipeline = self._commands.client.pipeline(transaction=False)

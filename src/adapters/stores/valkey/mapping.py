@@ -31,7 +31,7 @@ def key_of(name: bytes) -> JobKey | None:
 
 
 def to_record(found: Mapping[bytes, bytes], key: JobKey) -> Record:
-    """Raises `ForeignRecordError` where nobody of ours wrote it: by the same rules as the scripts, and more."""
+    """Raises `ForeignRecordError` for a value of another tool, by the rules of the scripts and more."""
     try:
         read = {name.decode(): value.decode() for name, value in found.items()}
         status = Status(read["status"])

@@ -43,7 +43,7 @@ _FOUND: Final = """
     local lease_over = is_sound and tonumber(old.lease_until) < tonumber(now)
     local retention_over = is_sound and tonumber(old.expires_at) < tonumber(now) and (not in_progress or lease_over)
 """
-"""The record as it is, judged at `now`. What is not sound nobody of ours wrote."""
+"""The record, judged at `now`. A value that is not sound was written by another tool."""
 
 CLAIM: Final = Script(
     f"""#!lua

@@ -1,6 +1,6 @@
 """`onejob dlq redrive`: letters back to their source. Each is sent first and deleted then: never lost, perhaps doubled.
 
-The record of each job is looked at before (redrive_rules.py).
+The record of each job decides what is done (`domain.redrive`).
 """
 
 from collections import Counter

@@ -47,7 +47,7 @@ def examine(options: DoctorOptions) -> int:
         counts[finding.level] += 1
         _print(finding, as_json=options.as_json)
     if not options.as_json:
-        _say(f"{counts[Level.FAIL]} to mend, {counts[Level.WARN]} to think about, {counts[Level.OK]} in order")
+        _say(f"{counts[Level.FAIL]} failed, {counts[Level.WARN]} warnings, {counts[Level.OK]} passed")
     return 1 if counts[Level.FAIL] else 0
 
 

@@ -21,6 +21,7 @@ from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler
+from entrypoints.http_settings import HttpSettings
 from entrypoints.settings import SettingError, Settings
 from entrypoints.store_registry import Backend
 
@@ -67,15 +68,16 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     if not NAME.fullmatch(options.namespace):
         raise UnusableOptionError(f"--namespace {options.namespace}: expected 1 to 64 of A-Z a-z 0-9 _ -")
     operations, default_operation = chosen_operations(options.operation, options.name)
-    for name, value in DEV_DEFAULTS.items():
-        os.environ.setdefault(name, value)
-    told = {
+    environment = {
+        **DEV_DEFAULTS,
+        **os.environ,
         "IDEMPOTENCY_BACKEND": options.store,
         "IDEMPOTENCY_DB": str(options.db),
         "IDEMPOTENCY_NAMESPACE": options.namespace,
     }
     container = Container()
-    container.settings.override(Settings.from_environment({**os.environ, **told}))
+    container.settings.override(Settings.from_environment(environment))
+    container.http_settings.override(HttpSettings.from_environment(environment))
     container.job_factory.override(JobFactory(options.namespace, operations, default_operation))
     container.heartbeat.override(container.renewing_heartbeat)  # nobody ends what outlives its time-out
     open_store(container, options.store, stack)

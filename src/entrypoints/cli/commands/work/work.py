@@ -34,10 +34,10 @@ UNUSABLE: Final = 2
 SIGNALLED: Final = 128
 
 FLUSH_SECONDS: Final = 10
-"""Metrics are emitted so often."""
+"""Interval between two emissions of metrics."""
 
 SUPERVISE_SECONDS: Final = 1
-"""Threads that are missing are asked for so often."""
+"""Interval between two attempts to start missing threads."""
 
 LIVES_WITHIN: Final = timedelta(seconds=ANSWER_SECONDS + 30)
 """The receive loop shows itself every second, or else waits for a long poll and its second try."""
