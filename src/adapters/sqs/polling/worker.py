@@ -212,8 +212,8 @@ class PollWorker:
 
     @property
     def _free(self) -> int:
-        """How many lanes may begin; none while one runs alone, or waits to."""
-        is_closed = any(lane.is_alone or lane.waits_until is not None for lane in self._lanes)
+        """How many lanes may begin. None while one runs alone within its time, or waits to."""
+        is_closed = any((lane.is_alone and not lane.is_overdue) or lane.waits_until is not None for lane in self._lanes)
         return 0 if is_closed else self._staff.most - len(self._lanes)
 
     @property

@@ -90,6 +90,19 @@ def test_nothing_is_received_while_one_runs_alone() -> None:
     assert gate.beside == {"suspect": set(), "late": set()}
 
 
+def test_one_that_runs_alone_and_does_not_end_stops_the_others_no_longer_than_its_time() -> None:
+    gate = Beside("suspect")
+    with polling(Poller(gate, concurrency=3, longest=timedelta(seconds=100))) as poller:
+        poller.behind.died_with("suspect")
+        poller.queue.send(record("s", body("suspect"), receives=2))
+        until(lambda: gate.began == ["suspect"])
+        (lane,) = poller.worker._lanes
+        lane.is_overdue = True
+        poller.queue.send(record("m", body("late")))
+        until(lambda: poller.queue.deleted == ["m"])
+        gate.opened.set()
+
+
 def test_a_worker_of_one_thread_runs_it_in_its_turn() -> None:
     with polling(Poller(concurrency=1)) as poller:
         poller.behind.died_with("suspect")
