@@ -100,6 +100,7 @@ def test_one_that_runs_alone_and_does_not_end_stops_the_others_no_longer_than_it
         lane.is_overdue = True
         poller.queue.send(record("m", body("late")))
         until(lambda: poller.queue.deleted == ["m"])
+        assert gate.running == {"suspect"}
         gate.opened.set()
 
 
