@@ -1,4 +1,4 @@
-"""The worker's metrics and alarms. What each alarm means and asks for stands in docs/operations.md, by its name."""
+"""The worker's metrics and alarms. What each alarm means and asks for stands in docs/runbook.md, by its name."""
 
 from typing import Final
 
@@ -134,5 +134,5 @@ class WorkerAlarms(Construct):
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str, *, periods: int = 1
     ) -> None:
-        description = f"{meaning}. What to do: docs/operations.md, {name}"
+        description = f"{meaning}. What to do: docs/runbook.md, {name}"
         self.all[name] = alarm(self, name, self._prefix, description, metric, self._topic, threshold, periods)

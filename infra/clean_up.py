@@ -71,7 +71,7 @@ class CleanUp(Construct):
             self,
             "Errors",
             f"{Stack.of(self).stack_name}-{self.node.id}",
-            f"a clean-up failed; the next is within {hours} h. What to do: docs/operate.md, CleanUp",
+            f"a clean-up failed; the next is within {hours} h. What to do: docs/runbook.md, CleanUp",
             self.function.metric_errors(period=PERIOD, statistic="Sum"),
             alarm_topic,
         )

@@ -1,4 +1,4 @@
-"""The HTTP API's alarms. What each means and asks for stands in docs/operations.md, by its name."""
+"""The HTTP API's alarms. What each means and asks for stands in docs/runbook.md, by its name."""
 
 from typing import Final
 
@@ -42,5 +42,5 @@ class HttpAlarms(Construct):
         self._alarm("Throttles", throttles, "Lambda throttles the door: callers are answered 429", 3)
 
     def _alarm(self, name: str, metric: cloudwatch.IMetric, meaning: str, periods: int) -> None:
-        description = f"{meaning}. What to do: docs/operations.md, {name}"
+        description = f"{meaning}. What to do: docs/runbook.md, {name}"
         alarm(self, name, self._prefix, description, metric, self._topic, periods=periods)

@@ -77,7 +77,7 @@ class LambdaIdempotencyStack(Stack):
             (
                 "EventSourceMappingId",
                 self.worker.event_source_mapping.event_source_mapping_id,
-                "disable this to stop the worker (docs/operations.md)",
+                "disable this to stop the worker (docs/runbook.md)",
             ),
         ):
             CfnOutput(self, name, value=value, description=meaning)

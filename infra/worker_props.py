@@ -199,7 +199,7 @@ class WorkerProps:
         _require(
             reserved != 0,
             "reserved-concurrency=0 throttles every delivery until SQS buries it: to stop a worker, disable its event "
-            "source mapping (docs/operations.md)",
+            "source mapping (docs/runbook.md)",
         )
         _require(
             reserved is None or self.concurrency <= reserved,

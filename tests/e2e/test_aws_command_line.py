@@ -178,7 +178,7 @@ def only(shown: dict[str, str], part: str) -> str:
 
 
 def test_the_pages_that_have_aws_lines_are_the_ones_typed_here() -> None:
-    assert pages_with_aws_lines() == ["docs/deploy.md", "docs/operate.md", "docs/operations.md"]
+    assert pages_with_aws_lines() == ["docs/deploy.md", "docs/runbook.md"]
 
 
 def test_the_lines_of_the_deploy_page(up: Up, typing: Shell, version: tuple[str, Path]) -> None:
@@ -188,12 +188,12 @@ def test_the_lines_of_the_deploy_page(up: Up, typing: Shell, version: tuple[str,
     assert f"{job}\tCOMPLETED" in only(shown, "aws dynamodb").splitlines()
 
 
-def test_the_lines_of_the_operations_page(up: Up, typing: Shell, version: tuple[str, Path]) -> None:
-    job = f"operations-{version[0]}"
+def test_the_lines_of_the_runbook(up: Up, typing: Shell, version: tuple[str, Path], tmp_path: Path) -> None:
+    job = f"runbook-{version[0]}"
     up.watched.send(f'{{"job_id":"{job}"}}', malformed := f'{{"job_id":"{job}"')
     up.watched.until_events(job, "business_operation_executed")
     up.watched.dead_letter(malformed)
-    shown = type_page(up, typing, "docs/operations.md", job)
+    shown = type_page(up, typing, "docs/runbook.md", job)
     assert json.loads(only(shown, "aws dynamodb get-item"))["Item"]["status"]["S"] == "COMPLETED"
     letters = json.loads(only(shown, "aws sqs receive-message"))["Messages"]
     assert malformed in [letter["Body"] for letter in letters]
@@ -201,10 +201,6 @@ def test_the_lines_of_the_operations_page(up: Up, typing: Shell, version: tuple[
     stopped, started = (json.loads(shown[line]) for line in shown if "update-event-source-mapping" in line)
     assert stopped["State"] in ("Disabled", "Disabling")
     assert started["State"] in ("Enabled", "Enabling")
-
-
-def test_the_lines_of_the_operate_page(up: Up, typing: Shell, tmp_path: Path) -> None:
-    shown = type_page(up, typing, "docs/operate.md", "job-001")
     assert '"StatusCode": 200' in only(shown, "aws lambda invoke")
     assert "FunctionError" not in only(shown, "aws lambda invoke")
     assert "purged" in json.loads((tmp_path / "out.json").read_text())

@@ -11,7 +11,7 @@ from entrypoints.cli.app import app
 from infra.bundle import PROJECT
 from tests.support.cli import onejob
 
-PAGE = (PROJECT / "docs" / "operate.md").read_text()
+PAGE = (PROJECT / "docs" / "runbook.md").read_text()
 COMMANDS = ("send", "doctor", "show", "list", "forget", "purge", "dlq list", "dlq redrive")
 
 

@@ -10,7 +10,8 @@ import pytest
 from infra.bundle import PROJECT
 from tests.support.template import named, only, resources, template
 
-OPERATIONS = PROJECT / "docs" / "operations.md"
+RUNBOOK = PROJECT / "docs" / "runbook.md"
+OLD_ADDRESS = PROJECT / "docs" / "operations.md"
 ALARMS = (
     "DeadLetters",
     "OldestMessage",
@@ -47,8 +48,8 @@ def test_these_and_no_others() -> None:
 @pytest.mark.parametrize("name", ALARMS)
 def test_each_is_explained_and_missing_data_is_no_alarm(name: str) -> None:
     told = alarm(name)
-    assert told["AlarmDescription"].endswith(f"What to do: docs/operations.md, {name}")
-    assert f"### {name}\n" in OPERATIONS.read_text()
+    assert told["AlarmDescription"].endswith(f"What to do: docs/runbook.md, {name}")
+    assert f"### {name}\n" in RUNBOOK.read_text()
     assert told["TreatMissingData"] == "notBreaching"
     assert told["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
 
@@ -66,6 +67,10 @@ def test_alarms_on_queues(name: str, metric: str, queue: str, threshold: int) ->
     assert (told["Namespace"], told["MetricName"]) == ("AWS/SQS", metric)
     assert told["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [queue_id, "QueueName"]}}]
     assert (told["Statistic"], told["Threshold"], told["EvaluationPeriods"]) == ("Maximum", threshold, 1)
+
+
+def test_the_page_that_alarms_name_leads_to_the_runbook() -> None:
+    assert "runbook.md#an-alarm-rings" in OLD_ADDRESS.read_text()
 
 
 def test_dead_letters_are_looked_at_every_minute() -> None:

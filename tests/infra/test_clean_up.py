@@ -97,8 +97,9 @@ def test_its_failure_alarms_and_is_explained() -> None:
     assert (alarm["Namespace"], alarm["MetricName"], alarm["Threshold"]) == ("AWS/Lambda", "Errors", 1)
     assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": name}}]
     assert alarm["AlarmActions"] == [{"Ref": next(iter(resources(made, "SNS::Topic")))}]
-    assert alarm["AlarmDescription"].endswith("What to do: docs/operate.md, CleanUp")
-    assert "\n## CleanUp\n" in (PROJECT / "docs" / "operate.md").read_text()
+    assert alarm["AlarmDescription"].endswith("What to do: docs/runbook.md, CleanUp")
+    assert "runbook.md#cleanup" in (PROJECT / "docs" / "operate.md").read_text()
+    assert "\n### CleanUp\n" in (PROJECT / "docs" / "runbook.md").read_text()
 
 
 def test_it_leaves_the_worker_as_it_is() -> None:

@@ -14,8 +14,7 @@ from infra.bundle import PROJECT
 from tests.support.template import template
 
 DEPLOY = (PROJECT / "docs" / "deploy.md").read_text()
-OPERATIONS = (PROJECT / "docs" / "operations.md").read_text()
-OPERATE = (PROJECT / "docs" / "operate.md").read_text()
+RUNBOOK = (PROJECT / "docs" / "runbook.md").read_text()
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -36,7 +35,7 @@ def test_every_output_is_documented() -> None:
 
 
 def test_the_shell_finds_the_key_of_a_job() -> None:
-    (line,) = re.findall(r"^KEY=.*$", OPERATIONS, re.M)
+    (line,) = re.findall(r"^KEY=.*$", RUNBOOK, re.M)
     shown = subprocess.run(["bash", "-c", f'{line}; printf %s "$KEY"'], capture_output=True, text=True, check=True)
     assert shown.stdout == str(job_key("onejob", "default", "job-001"))
 
@@ -50,7 +49,7 @@ def test_the_shell_reads_the_outputs(tmp_path: Path) -> None:
     assert shown.stdout == "https://queue\n"
 
 
-@pytest.mark.parametrize("page", [DEPLOY, OPERATIONS, OPERATE], ids=["deploy", "operations", "operate"])
+@pytest.mark.parametrize("page", [DEPLOY, RUNBOOK], ids=["deploy", "runbook"])
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page):
         assert (PROJECT / "docs" / link).exists(), link

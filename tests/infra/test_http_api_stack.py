@@ -117,11 +117,11 @@ def test_its_alarms_watch_it_and_are_explained() -> None:
         if one["Properties"]["AlarmName"].startswith("LambdaIdempotencyStack-Http-")
     ]
     assert {one["AlarmName"].rpartition("-")[2] for one in alarms} == set(names)
-    operations = (PROJECT / "docs" / "operations.md").read_text()
+    runbook = (PROJECT / "docs" / "runbook.md").read_text()
     for one in alarms:
         name = one["AlarmName"].rpartition("-")[2]
-        assert one["AlarmDescription"].endswith(f"docs/operations.md, {name}")
-        assert f"### {name}\n" in operations
+        assert one["AlarmDescription"].endswith(f"docs/runbook.md, {name}")
+        assert f"### {name}\n" in runbook
         assert len(one["AlarmActions"]) == len(one["OKActions"]) == 1
         (dimension,) = one["Dimensions"]
         if one["Namespace"] == "onejob":
