@@ -13,7 +13,9 @@ WORKER_TELEMETRY = (ROOT / "src" / "adapters" / "worker_telemetry.py").read_text
 SOURCE = "\n".join(path.read_text() for path in (ROOT / "src").glob("**/*.py"))
 REASONS = sorted(set(re.findall(r'(?:InvalidJobError|Rejected)\(\s*"(\w+)"', SOURCE)))
 OF_WORK = set(re.findall(r'_count\("(\w+)"', WORKER_TELEMETRY))
-PAGES = sorted([*ROOT.glob("*.md"), *(page for name in ("docs", "examples") for page in (ROOT / name).rglob("*.md"))])
+PAGES = sorted(
+    page for glob in ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/*.md") for page in ROOT.glob(glob)
+)
 LINK = re.compile(r"\]\(((?!https?:|mailto:)[^)\s]+)\)")
 
 
