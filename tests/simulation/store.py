@@ -149,7 +149,7 @@ class WorkerStore:
         if is_cut_off:
             fault = "cut off from the store"
         if is_cut_off or fault == "throttled" or self._is_down():
-            self.oracle.faults["down" if fault in ("ok", "lost", "late") else fault] += 1
+            self.oracle.faults["down" if fault in ("ok", "lost", "late", "strange") else fault] += 1
             raise self._failure(f"{name}: {fault}")
         if fault == "late":
             self.oracle.faults[fault] += 1

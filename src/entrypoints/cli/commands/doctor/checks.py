@@ -63,7 +63,7 @@ def findings(options: DoctorOptions, environment: Mapping[str, str]) -> Iterator
         settings = Settings.from_environment({**environment, **options.settings})
     except SettingError as error:
         where = f" of function {options.function}" if function else ""
-        yield fail("settings", f"{error}{where}", "set it (README, Settings), or name it here: --help")
+        yield fail("settings", f"{error}{where}", "set it (docs/settings.md), or name it here: --help")
         return
     yield ok("settings", f"backend {settings.backend}, namespace {settings.namespace}")
     if settings.backend is Backend.SQLITE:
@@ -97,7 +97,7 @@ def _server(options: DoctorOptions, settings: Settings) -> Iterator[Finding]:
 
             yield purge_finding(cast("ValkeyStoreAdmin", records.admin))
     except (SettingError, UnusableStoreError, StoreUnavailableError) as error:
-        yield fail(subject, str(error), "is the server up, and its setting right (README, Settings)?")
+        yield fail(subject, str(error), "is the server up, and its setting right (docs/settings.md)?")
 
 
 def _who_and_where(aws: Aws) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def work(
     The same code, records, logs and metrics as the deployed Lambda, and both
     may work on one queue. Set IDEMPOTENCY_BACKEND (dynamodb with
     IDEMPOTENCY_TABLE; sqlite with --single-host) and DEAD_LETTER_QUEUE_URL;
-    JOB_CONCURRENCY is how many jobs run at a time (10). The README has the
+    JOB_CONCURRENCY is how many jobs run at a time (10). docs/settings.md has the
     other settings, docs/work.md containers and permissions.
 
     A job may take up to --max-seconds (SQS's limit is 12 hours); its lease
