@@ -198,7 +198,7 @@ class StoreMachine(RuleBasedStateMachine):
         admin = self.ground.harness.admin
         expected = answer_of(lambda model: model.forget(shown, force=force), self.model)
         assert answer_of(lambda admin: admin.forget(shown, force=force), admin) == expected
-        assert same_scheme(admin.look(shown.key)) == same_scheme(self.model.find(shown.key))
+        assert comparable(admin.look(shown.key)) == comparable(self.model.find(shown.key))
 
     @rule(shown=Shown, seldom=SELDOM)
     def an_operator_restarts(self, shown: Record, seldom: bool) -> None:
@@ -210,7 +210,7 @@ class StoreMachine(RuleBasedStateMachine):
         admin = self.ground.harness.admin
         expected = answer_of(lambda model: model.restart(record), self.model)
         assert answer_of(lambda admin: admin.restart(record), admin) == expected
-        assert same_scheme(admin.look(record.key)) == same_scheme(self.model.find(record.key))
+        assert comparable(admin.look(record.key)) == comparable(self.model.find(record.key))
 
     @rule(seconds=st.sampled_from([0.001, 1.0, 9.999, 10.001, 61.0]))
     def time_passes(self, seconds: float) -> None:
@@ -239,7 +239,7 @@ class StoreMachine(RuleBasedStateMachine):
         """What the model says, after the store has said the same."""
         expected = answer_of(question, self.model)
         assert answer_of(question, self.store) == expected
-        assert same_scheme(self.store.find(key)) == same_scheme(self.model.find(key))
+        assert comparable(self.store.find(key)) == comparable(self.model.find(key))
         return expected
 
 
@@ -265,7 +265,7 @@ def answer_of[S, T](question: Callable[[S], T], store: S) -> T | type[Exception]
         return type(refused)
 
 
-def same_scheme(record: Record | None) -> Record | None:
+def comparable(record: Record | None) -> Record | None:
     """Without the one thing that no docstring speaks of: the lease of a record that is completed."""
     if record is None or record.status is Status.IN_PROGRESS:
         return record

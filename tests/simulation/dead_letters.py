@@ -105,6 +105,9 @@ class OperatorSqs:
     """When, in that order, this operator last had the job at hand forgotten; -1 if never."""
 
     fails: Callable[[], bool]
+    is_stranger: Callable[[], bool] = lambda: False
+    """Whether somebody else answers a send: HTTP 200, without evidence, and nothing is sent."""
+
     at_hand: KeptLetter | None = None
 
     def receive_message(
@@ -161,6 +164,8 @@ class OperatorSqs:
         assert letter is not None
         if MessageBody != letter.body or MessageGroupId != letter.planned.group:
             raise Violation(f"{letter.name} was sent with another body, or into another group")
+        if self.is_stranger():
+            return {}
 
         def land() -> SentMessage:
             known = self.queue.sent.get(MessageDeduplicationId or "")

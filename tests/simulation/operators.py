@@ -87,6 +87,13 @@ class Operator(Worker):
     def _queue_fails(self) -> bool:
         return self._fails(self.plan.queue_faults)
 
+    def _is_stranger(self) -> bool:
+        if not self.plan.strangers:
+            return False
+        is_stranger = self._fails(self.plan.strangers)
+        self.oracle.faults["answered by a stranger in the place of SQS"] += is_stranger
+        return is_stranger
+
     def _fails(self, chance: int) -> bool:
         self.world.pause()
         self.crash_point()
@@ -142,6 +149,7 @@ class Operator(Worker):
             self._is_young,
             lambda: -1 if self.key is None else self.admin.forgotten_at.get(self.key, -1),
             self._queue_fails,
+            self._is_stranger,
         )
         options = RedriveOptions(
             url=LETTERS + suffix,

@@ -275,6 +275,7 @@ def _with_killer(planned: Plan) -> Plan:
         crashes=0,
         suspensions=0,
         strangers=chance.choice((0, 100)),
+        redrives=chance.choice((planned.redrives, 900)),
     )
 
 

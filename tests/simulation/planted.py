@@ -39,7 +39,7 @@ SERVICE: Final = "domain/service.py"
 BATCH: Final = "adapters/sqs/batch.py"
 DEAD_LETTER: Final = "adapters/sqs/dead_letter.py"
 NOTES: Final = "adapters/sqs/notes.py"
-PLACE: Final = "adapters/sqs/entry.py"
+ENTRY: Final = "adapters/sqs/entry.py"
 VISIBILITY: Final = "adapters/sqs/visibility.py"
 LEASE: Final = "domain/lease.py"
 HEARTBEAT: Final = "adapters/threads/heartbeat.py"
@@ -155,8 +155,8 @@ BUGS: Final = (
     Bug("S3's test event is buried", "adapters/sqs/envelope.py", "            raise NothingToDoError\n", "            break\n"),
     Bug("never given up", SERVICE, "        if count.are_exhausted:\n", "        if False:\n"),
     Bug("given up one attempt too early", SERVICE, "        is_exhausted = life.runs >= limit and delivery.is_redelivery\n", "        is_exhausted = life.runs + 1 >= limit and delivery.is_redelivery\n"),
-    Bug("duplicates of a batch side by side", PLACE, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),
-    Bug("a FIFO group is no lane", PLACE, "        if self.message.is_fifo:\n            return self.message.group_id\n", ""),
+    Bug("duplicates of a batch side by side", ENTRY, "        return self.content.key if isinstance(self.content, Job) else self.message.message_id\n", "        return self.message.message_id\n"),
+    Bug("a FIFO group is no lane", ENTRY, "        if self.message.is_fifo:\n            return self.message.group_id\n", ""),
     Bug("an attempt's deadline is without the margin", SERVICE, "        last_try = None if run.deadline is None else run.deadline - self.margin\n", "        last_try = run.deadline\n"),
     Bug("another effect key for each attempt", "domain/attempt.py", "return f\"{self.key}#{step}\"", "return f\"{self.key}#{step}{self.number}\""),
     Bug("an operation's changes stay in the job", SERVICE, "operation.run(run.job.for_one_attempt(), attempt)", "operation.run(run.job, attempt)"),
@@ -222,6 +222,7 @@ BUGS: Final = (
     Bug("DynamoDB: a late claim takes the job that its owner gave back", EXPRESSIONS, "        lapsed = f\"{lapsed} AND {_NOT_RELEASED_BY}\"\n", "        pass\n", "dynamodb"),
     Bug("DynamoDB: a release is repeated by who did not release it", DYNAMODB_RECORD, "(self.owner, self.released_by, self.attempts", "(self.owner, other.owner, self.attempts", "dynamodb"),
     Bug("DynamoDB: a claim that anybody answers has landed", LAYER, "        if \"Attributes\" not in answer and \"ConsumedCapacity\" in answer:\n", "        if \"Attributes\" not in answer:\n", "dynamodb"),
+    Bug("a redrive that anybody answers has been sent", "adapters/aws.py", "    if not isinstance(message_id, str) or not message_id:\n        raise NoEvidenceError(operation=request, lacks=\"MessageId\")\n", ""),
     Bug("DynamoDB: a write that anybody answers has landed", LAYER, "        return self._of_key(record.idempotency_key, \"UpdateItem\", answer.get(\"Attributes\"))\n\n    def _asked", "        return self._item_to_data_record(answer[\"Attributes\"]) if \"Attributes\" in answer else record\n\n    def _asked", "dynamodb"),
     Bug("DynamoDB: a completion keeps the runs", EXPRESSIONS, "    write.removes = [\"#runs\", \"#unended\", \"#rejected_at\"]\n", "", "dynamodb"),
     Bug("SQLite: a completion whose answer was lost is refused", SQLITE, "            if unless(old, claim):\n                return\n", "", "sqlite"),

@@ -119,7 +119,7 @@ class HttpHandler:
             return self._problem(problem, request)
 
     def refuse(self, request: HttpRequest, kind: ProblemType, headers: dict[str, str] | None = None) -> Response:
-        """Neither of them."""
+        """Answer a request that is none of these with a problem."""
         return self._problem(HttpProblemError(kind, headers=headers or {}), request)
 
     def failed(self, request: HttpRequest, error: Exception) -> Response:

@@ -59,11 +59,11 @@ def test_a_fault_is_store_unavailable_writes_nothing_unless_lost_and_asking_agai
     with aws_requests(**{request: [fault]}) as requests, pytest.raises(StoreUnavailableError, match="DynamoDB"):
         call(store, claimed.claim)
     assert requests.count == {request: 1}, "the SDK does not try again by itself"
-    wanted = same_scheme(store.find(untouched.claim.key))
+    wanted = comparable(store.find(untouched.claim.key))
     after = store.find(claimed.claim.key)
-    assert after == before if fault != "lost" else same_scheme(after) == wanted
+    assert after == before if fault != "lost" else comparable(after) == wanted
     call(store, claimed.claim)
-    assert same_scheme(store.find(claimed.claim.key)) == wanted
+    assert comparable(store.find(claimed.claim.key)) == wanted
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -76,7 +76,7 @@ def test_a_claim_that_met_a_fault_is_acquired_by_the_next_try_as_the_same_attemp
     assert store.claim(JOB, owner="a", lease=LEASE) == Acquired(Claim(JOB.key, "a", 1))
 
 
-def same_scheme(record: Record | None) -> object:
+def comparable(record: Record | None) -> object:
     return record and (record.status, record.owner, record.attempts, record.lease_until, record.answer)
 
 
