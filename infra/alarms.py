@@ -56,7 +56,7 @@ def alarm(
 
 
 def own_metric(name: str, namespace: str, service: str) -> cloudwatch.Metric:
-    """One that the function's own code emits (README, "Logs and metrics"), summed."""
+    """One that the function's own code emits (docs/observe.md), summed."""
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=name,

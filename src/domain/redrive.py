@@ -61,7 +61,7 @@ def decide(
     retention: timedelta,
     force: bool,
 ) -> Decision:
-    """Decide by the table above. Its last three rows are left to the caller, who knows what was sent."""
+    """Decide by the table above. The last three rows are `onejob dlq redrive`'s: it knows what was sent."""
     if job is None:
         return Decision(Verdict.NO_JOB, send=force)
     is_stale = first_sent is not None and now - first_sent > retention

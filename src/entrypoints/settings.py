@@ -42,7 +42,7 @@ class SettingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a worker is told. See the settings table in the README."""
+    """What a worker is told. docs/settings.md has the table."""
 
     backend: Backend
     table: str | None = None

@@ -3,8 +3,8 @@
     outcome                          message
     ------------------------------------------------------------------------------------------------------
     Executed, Skipped                done
-    Rejected, unreadable, too old    buried in the dead-letter queue, then done; not done while that fails
-    Deferred                         not done; visible again when the lease that it met is over
+    Rejected, unreadable, too old    sent to the dead-letter queue, then done; not done while that fails
+    Deferred                         not done; visible again after 1, 2, 4, ... s, at the latest when that lease is over
     Failed                           not done; visible again after its backoff
     not started                      not done; visible again within 1 to 10 s (also where the claim took too long)
 

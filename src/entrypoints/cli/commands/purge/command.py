@@ -1,4 +1,4 @@
-"""`onejob purge`: its options. The purge itself is entrypoints/purging.py."""
+"""`onejob purge`: its options and its help."""
 
 from typing import Annotated
 
