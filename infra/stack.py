@@ -86,10 +86,10 @@ class LambdaIdempotencyStack(Stack):
             Annotations.of(self).add_warning_v2("onejob:alarm-email", "alarm-email is not set: alarms call nobody")
 
     def _http_api(self, props: HttpProps, bundle: Bundle) -> HttpApi:
-        door = HttpApi(self, "Http", props=props, worker=self.worker, bundle=bundle, alarm_topic=self.alarm_topic)
-        CfnOutput(self, "HttpUrl", value=door.url.url, description="POST jobs here, signed (docs/http.md)")
-        CfnOutput(self, "HttpLogGroupName", value=door.log_group.log_group_name, description="the HTTP API's lines")
-        return door
+        api = HttpApi(self, "Http", props=props, worker=self.worker, bundle=bundle, alarm_topic=self.alarm_topic)
+        CfnOutput(self, "HttpUrl", value=api.url.url, description="POST jobs here, signed (docs/http.md)")
+        CfnOutput(self, "HttpLogGroupName", value=api.log_group.log_group_name, description="the HTTP API's lines")
+        return api
 
     def _topic(self, email: str) -> sns.Topic:
         topic = sns.Topic(self, "AlarmTopic", enforce_ssl=True)

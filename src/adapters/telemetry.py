@@ -114,15 +114,15 @@ class PowertoolsTelemetry:
 
     def rejected_unread(self, message: Received, job: Job | None, rejected: Rejected) -> None:
         level, event, metric, fields = _described(rejected)
-        self._log(level, event, **_identity(job), **_origin(message), **fields)
+        self._log(level, event, **_identity(job), **origin_of(message), **fields)
         self._count(metric)
 
     def test_event(self, message: Received) -> None:
-        self._log(logging.INFO, "test_event_removed", **_origin(message))
+        self._log(logging.INFO, "test_event_removed", **origin_of(message))
         self._count("TestEvents")
 
     def dead_letter_failed(self, message: Received, error: Exception) -> None:
-        self._log(logging.ERROR, "burial_failed", **_origin(message), cause=str(error))
+        self._log(logging.ERROR, "burial_failed", **origin_of(message), cause=str(error))
         self._count("BurialFailed")
 
     def settling_failed(self, *, deletions: Sequence[str] = (), visibilities: Sequence[str] = ()) -> None:
@@ -132,7 +132,7 @@ class PowertoolsTelemetry:
         self._count("SettlingFailed", sum(counts.values()))
 
     def crashed(self, message: Received, error: Exception) -> None:
-        self._log(logging.ERROR, "unexpected_error", **_origin(message), **self._error(error))
+        self._log(logging.ERROR, "unexpected_error", **origin_of(message), **self._error(error))
         self._count("Unexpected")
 
     def no_time_to_start(self, message_count: int) -> None:
@@ -270,5 +270,6 @@ def _identity(job: Job | None) -> Fields:
     return {} if job is None else {"job_id": job.job_id, "tenant": job.tenant, "operation": job.operation}
 
 
-def _origin(message: Received) -> Fields:
+def origin_of(message: Received) -> Fields:
+    """What a line tells of the message that it is about."""
     return {"sqs_message_id": message.message_id, "receives": message.receives}

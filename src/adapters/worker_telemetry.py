@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.telemetry import PowertoolsTelemetry, Received
+from adapters.telemetry import PowertoolsTelemetry, Received, origin_of
 
 
 class WorkerTelemetry(PowertoolsTelemetry):
@@ -18,7 +18,7 @@ class WorkerTelemetry(PowertoolsTelemetry):
     def left_running(self, messages: Sequence[Received]) -> None:
         """The time to stop is over and these still run: their leases lapse, and others take them over."""
         for message in messages:
-            self._log(logging.WARNING, "left_running", sqs_message_id=message.message_id, receives=message.receives)
+            self._log(logging.WARNING, "left_running", **origin_of(message))
 
     def receive_failed(self, error: Exception, again_in: timedelta) -> None:
         pause = round(again_in.total_seconds(), 3)
@@ -26,26 +26,14 @@ class WorkerTelemetry(PowertoolsTelemetry):
         self._count("ReceiveFailed")
 
     def visibility_limit_reached(self, message: Received, since: datetime) -> None:
-        self._log(
-            logging.WARNING,
-            "held_too_long",
-            sqs_message_id=message.message_id,
-            receives=message.receives,
-            since=since.isoformat(),
-        )
+        self._log(logging.WARNING, "held_too_long", **origin_of(message), since=since.isoformat())
         self._count("HeldTooLong")
 
     def waits_to_run_alone(self, message: Received, longest: timedelta) -> None:
-        self._log(
-            logging.WARNING,
-            "waits_to_run_alone",
-            sqs_message_id=message.message_id,
-            receives=message.receives,
-            longest_seconds=longest.total_seconds(),
-        )
+        self._log(logging.WARNING, "waits_to_run_alone", **origin_of(message), longest_seconds=longest.total_seconds())
 
     def put_off(self, message: Received) -> None:
-        self._log(logging.WARNING, "put_off_to_run_alone", sqs_message_id=message.message_id, receives=message.receives)
+        self._log(logging.WARNING, "put_off_to_run_alone", **origin_of(message))
         self._count("PutOffToRunAlone")
 
     def worker_error(self, messages: Sequence[Received], error: BaseException) -> None:

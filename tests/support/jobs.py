@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from domain.attempt import Attempt
 from domain.job import Job
 from domain.job_factory import JobFactory
 from domain.operation import Operation, OperationFunction, Operations
 from domain.ports.events import Trace
+from domain.ports.store import IdempotencyStore
 from domain.record import Claim
 from domain.strict_json import Json
 
@@ -22,6 +24,12 @@ def operations(run: OperationFunction = answer_ok, *, volatile: frozenset[str] =
 
 def job(job_id: str = "job-001", **message: Json) -> Job:
     return JobFactory("test", operations()).job({"job_id": job_id, **message})
+
+
+def died_with(store: IdempotencyStore, factory: JobFactory, *job_ids: str) -> None:
+    """A worker claimed these jobs, and never ended them: their leases have lapsed."""
+    for job_id in job_ids:
+        store.claim(factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=-1))
 
 
 def counting_ids(prefix: str = "run") -> Callable[[], str]:

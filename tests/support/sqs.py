@@ -24,7 +24,7 @@ from domain.service import JobService, no_signal
 from domain.shared_secret import SharedSecret
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import FaultyStore
-from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, operations
+from tests.support.jobs import RecordedEvents, answer_ok, counting_ids, died_with, operations
 
 QUEUE = "arn:aws:sqs:us-east-1:000000000000:jobs"
 FIFO = f"{QUEUE}.fifo"
@@ -254,9 +254,7 @@ class Worker:
         )
 
     def died_with(self, *job_ids: str) -> None:
-        """A worker claimed these jobs, and never ended them: their leases have lapsed."""
-        for job_id in job_ids:
-            self.memory.claim(self.batches.factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=-1))
+        died_with(self.memory, self.batches.factory, *job_ids)
 
     def record_of(self, job_id: str) -> Record | None:
         return self.memory.find(self.batches.factory.job({"job_id": job_id}).key)

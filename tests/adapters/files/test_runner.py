@@ -27,7 +27,7 @@ from domain.record import Acquired, Claim
 from domain.service import JobService
 from tests.support.clock import FakeClock
 from tests.support.faulty_store import Fault, FaultyStore
-from tests.support.jobs import counting_ids, operations
+from tests.support.jobs import counting_ids, died_with, operations
 from tests.support.polling import until
 
 
@@ -496,12 +496,6 @@ def test_a_job_that_could_not_start_is_run_later() -> None:
     assert isinstance(outcomes[1], Executed)
 
 
-def died_with(bench: Bench, *job_ids: str) -> None:
-    """A run claimed these jobs, and never ended them: their leases have lapsed."""
-    for job_id in job_ids:
-        bench.memory.claim(bench.factory.job({"job_id": job_id}), owner="dead", lease=timedelta(seconds=-1))
-
-
 def test_what_a_run_died_with_runs_alone_when_the_others_are_done() -> None:
     running: list[int] = []
 
@@ -512,7 +506,7 @@ def test_what_a_run_died_with_runs_alone_when_the_others_are_done() -> None:
         return None
 
     bench = Bench(run, max_attempts=1)
-    died_with(bench, "1", "2", "3")
+    died_with(bench.memory, bench.factory, "1", "2", "3")
     told = bench.run(job_lines("1", "2", "3", "1", "0", "4", "5", "6"))
     assert sorted(bench.runs[:4]) == ["0", "4", "5", "6"]
     assert sorted(bench.runs[4:]) == ["1", "2", "3"]
@@ -525,7 +519,7 @@ def test_what_a_run_died_with_runs_alone_when_the_others_are_done() -> None:
 
 def test_what_waits_to_run_alone_is_told_without_the_error_of_another() -> None:
     bench = Bench(failing(OSError()), workers=2, max_attempts=1)
-    died_with(bench, "2")
+    died_with(bench.memory, bench.factory, "2")
     held = bench.pool
     bench.pool = ThreadPoolExecutor(1)  # one thread, which has just told of the failure
     bench.runner.submit = bench.pool.submit
@@ -551,7 +545,7 @@ def test_what_is_read_while_one_runs_alone_waits_for_it() -> None:
         yield second
 
     bench = Bench(run)
-    died_with(bench, "1")
+    died_with(bench.memory, bench.factory, "1")
     bench.run(slowly())
     assert (seen, bench.runs) == ([False], ["1", "2"])
 
@@ -560,20 +554,20 @@ def test_so_many_of_them_that_nothing_else_has_room_run_first(monkeypatch: pytes
     monkeypatch.setattr("adapters.files.runner.MOST_WAITING", 2)
     bench = Bench()
     names = [str(number) for number in range(9)]
-    died_with(bench, *names[:8])
+    died_with(bench.memory, bench.factory, *names[:8])
     assert all(isinstance(outcome, Executed) for outcome in final(bench.run(job_lines(*names))).values())
 
 
 def test_one_of_them_that_fails_is_tried_again_alone() -> None:
     bench = Bench(failing(OSError()))
-    died_with(bench, "1")
+    died_with(bench.memory, bench.factory, "1")
     outcomes = final(bench.run(job_lines("1", "2")))
     assert [type(outcomes[number]) for number in (1, 2)] == [Executed, Executed]
 
 
 def test_a_run_of_one_worker_takes_them_in_their_turn() -> None:
     bench = Bench(workers=1)
-    died_with(bench, "1")
+    died_with(bench.memory, bench.factory, "1")
     bench.run(job_lines("1", "2"))
     assert bench.runs == ["1", "2"]
 
@@ -581,7 +575,7 @@ def test_a_run_of_one_worker_takes_them_in_their_turn() -> None:
 def test_a_stop_leaves_what_waits_to_run_alone() -> None:
     go = Event()
     bench = Bench(lambda job, attempt: go.wait(10), workers=2)
-    died_with(bench, "1")
+    died_with(bench.memory, bench.factory, "1")
     told: list[LineResult] = []
     for each in bench.runner.run(iter(job_lines("1", "2"))):
         told += [each] if each else []

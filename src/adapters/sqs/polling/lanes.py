@@ -12,7 +12,7 @@ from domain.ports.clock import Clock, Moment
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """Places that one thread works off. A request received them: its id, and when it was made."""
+    """Entries that one thread handles, with the id and the time of the request that received them."""
 
     entries: Sequence[BatchEntry]
     request_id: str

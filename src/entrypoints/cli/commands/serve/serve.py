@@ -9,8 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-import typer
-
 from adapters.forks import install_handler
 from domain.errors import UnusableStoreError
 from domain.identity import NAME
@@ -19,6 +17,7 @@ from entrypoints.cli.commands.serve.server import HttpServer
 from entrypoints.cli.errors import UnusableOptionError
 from entrypoints.cli.opening import open_store
 from entrypoints.cli.operations import chosen_operations
+from entrypoints.cli.output import say
 from entrypoints.container import Container
 from entrypoints.http_api import Handler, make_handler
 from entrypoints.http_settings import HttpSettings
@@ -82,11 +81,6 @@ def _handler(options: ServeOptions, stack: ExitStack) -> Handler:
     container.heartbeat.override(container.renewing_heartbeat)  # nobody ends what outlives its time-out
     open_store(container, options.store, stack)
     return make_handler(operations, container)
-
-
-def say(text: str) -> None:
-    """A line on standard error."""
-    typer.echo(text, err=True)
 
 
 def _until_stopped(server: HttpServer) -> int:
